@@ -49,7 +49,7 @@ func (e *attendEmitter) tileKernel() {
 	e.attendEpilogue(a)
 }
 
-// panels writes the panels of 16-bit operands and what fills them.
+// panels writes the panels of 16-bit operands and the functions that fill them.
 func (e *attendEmitter) panels(a *ir.Attend) {
 	e.line("using Queries = Panel<Half, TILE_M, TILE_K>;")
 	e.line("using Keys = Panel<Half, TILE_N, TILE_K>;")
@@ -103,10 +103,10 @@ func (e *attendEmitter) attendShape(a *ir.Attend) {
 	e.line("const INDEX extent_m = %s, extent_n = %s;", e.size(a.M), e.size(a.Keys(e.k)))
 }
 
-// attendPosition writes which tile a block computes. Blocks start in order. The tiles of queries with the most
-// to do come first, which a causal mask makes the last ones, or the first ones where keys and queries have
-// changed places, as in gradients. They come from as many batches at a time as have their keys and values in
-// half the L2 cache.
+// attendPosition writes which tile a block computes. Blocks start in order, so the tiles of queries with the
+// most work come first. Under a causal mask these are the last tiles, or the first ones where keys and queries
+// have changed places, as in gradients. Tiles are taken from as many batches at a time as have their keys and
+// values in half of the L2 cache.
 func (e *attendEmitter) attendPosition(a *ir.Attend) {
 	e.attendTiles(a)
 	e.tilePosition(a, "blockIdx.x")
@@ -119,7 +119,7 @@ func (e *attendEmitter) attendTiles(a *ir.Attend) {
 		"max(min((INDEX)(L2_ELEMENTS / ((long long)extent_n * (TILE_K + TILE_V) + 1)), batches), (INDEX)1);")
 }
 
-// tilePosition writes where the tile of a number in that order is.
+// tilePosition writes the place of the tile with a given number in that order.
 func (e *attendEmitter) tilePosition(a *ir.Attend, number string) {
 	e.line("const INDEX group = %s / (together * tiles_m) * together, group_size = min(together, batches - group);", number)
 	e.line("const INDEX in_group = %s - group * tiles_m;", number)
@@ -167,8 +167,8 @@ func (e *attendEmitter) fetchPanel(p panel) {
 	e.closeWith(";")
 }
 
-// placeInPanel writes which line and columns of a panel a thread's chunk is. Neighbouring threads read neighbours in
-// memory.
+// placeInPanel writes the line and the columns of a panel that a thread's chunk is. Neighbouring threads read
+// neighbours in memory.
 func (e *attendEmitter) placeInPanel(p panel) {
 	e.line("if (ROWS * PER_ROW %% THREADS != 0 && chunk >= ROWS * PER_ROW) break;")
 	if p.o.KLast {
@@ -178,8 +178,8 @@ func (e *attendEmitter) placeInPanel(p panel) {
 	}
 }
 
-// wideRead writes where a thread's chunk of a wide operand is, and whether that is inside. It returns the read, and
-// the offset in its tensor.
+// wideRead writes the place of a thread's chunk of a wide operand, and whether it is inside. It returns the read,
+// and the offset in its tensor.
 func (e *attendEmitter) wideRead(p panel) (read *ir.Expr, offset string) {
 	e.line("const INDEX at_%s = origin + line, at_%s = column;", p.row, p.lane)
 	read = directRead(p.o.Value)
@@ -208,7 +208,8 @@ func (e *attendEmitter) panelElements(p panel) {
 	e.line("*reinterpret_cast<Vec<Half, 8> *>(&panel.at[line][column]) = elements;")
 }
 
-// panelElement writes the v-th element of a chunk to a variable, with what declares that before it: 0 outside.
+// panelElement writes the v-th element of a chunk, 0 outside, to a variable. declare is the text that declares
+// the variable.
 func (e *attendEmitter) panelElement(p panel, declare, variable string) {
 	e.line("const INDEX at_%s = origin + line, at_%s = column + v;", p.row, p.lane)
 	e.line("%s%s = 0.0f;", declare, variable)
@@ -219,7 +220,7 @@ func (e *attendEmitter) panelElement(p panel, declare, variable string) {
 	e.close()
 }
 
-// tileWeights writes the step from the scores of a tile of keys to weights, for which the sums before are rescaled.
+// tileWeights writes the step from the scores of a tile of keys to weights, and rescales the sums so far.
 func (e *attendEmitter) tileWeights(a *ir.Attend) {
 	e.indent++
 	e.keep(a, "key", "key + warp_n")

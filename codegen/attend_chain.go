@@ -8,7 +8,7 @@ import (
 )
 
 // Chained contractions: a tile of queries goes through all keys, as in attention. The weights are a function of the
-// scores of one or more products, and there is no maximum to follow.
+// scores of one or more products, and there is no running maximum.
 
 // chainKernel writes a kernel whose weights are made of products. A warp has 16 queries. It multiplies them by all
 // keys of a stage, for each product, makes weights of the scores in registers, and multiplies the weights by the
@@ -42,8 +42,8 @@ func (e *attendEmitter) chainKernel() {
 	e.attendEpilogue(a)
 }
 
-// productCount writes how many products there are, and how many arrays hold their scores: each of two sums takes its
-// weights from one.
+// productCount writes how many products there are, and how many arrays hold their scores. For two sums there are
+// at least two arrays, because the weights of each replace the scores in one.
 func (e *attendEmitter) productCount(a *ir.Attend) {
 	products := len(a.Products())
 	e.line("constexpr int PRODUCTS = %d;", products)
@@ -62,7 +62,7 @@ func (e *attendEmitter) alsoSums(a *ir.Attend) {
 // weightFunctions writes the functions from scores to a weight, with and without the mask that tile tests decide.
 func (e *attendEmitter) weightFunctions(a *ir.Attend) {
 	result, weights, clear := "float", []*ir.Expr{a.Weight}, []*ir.Expr{a.Skip.Clear}
-	if a.Also != nil { // one function for both weights, so that what they have in common is computed once
+	if a.Also != nil { // one function for both weights, so that common parts are computed once
 		e.line("struct Weights { float first, also; };")
 		result, weights, clear = "Weights", append(weights, a.Also.Weight), append(clear, a.Also.Clear)
 	}
@@ -72,7 +72,7 @@ func (e *attendEmitter) weightFunctions(a *ir.Attend) {
 	}
 }
 
-// chained is a name that belongs to a product.
+// chained is a name with the number of a product.
 func chained(name string, product int) string {
 	if product == 0 {
 		return name
@@ -167,7 +167,8 @@ func weightCall(a *ir.Attend, name, i, at string) string {
 	return fmt.Sprintf("%s(%srow[%s / 2 %% 2], %s)", name, scores, i, at)
 }
 
-// eachOfKeys writes a loop over a thread's scores, so many steps of the text at a time, behind what was brought of their keys.
+// eachOfKeys writes the reads of the numbers that were brought for keys, and then a loop over a thread's scores, step
+// at a time.
 func (e *attendEmitter) eachOfKeys(a *ir.Attend, step int, body func()) {
 	loop := func(from, below string, step int) {
 		e.line("#pragma unroll")
@@ -189,8 +190,8 @@ func (e *attendEmitter) eachOfKeys(a *ir.Attend, step int, body func()) {
 	}
 }
 
-// chainWeights writes the step from the scores of a tile to weights, in place of the first scores, and those of a second
-// sum in place of the second ones; keys outside get 0.
+// chainWeights writes the step from the scores of a tile to weights, which replace the scores of the first product;
+// those of a second sum replace the scores of the second. Keys outside get 0.
 func (e *attendEmitter) chainWeights(a *ir.Attend) {
 	call := func(name string) string { return weightCall(a, name, "i", "at") }
 	none := "0.0f"
@@ -210,8 +211,8 @@ func (e *attendEmitter) chainWeights(a *ir.Attend) {
 	e.wholeOrPart(a, func(name string) { body(call(name)) }, func(name string) { body("at < extent_n ? " + call(name) + " : " + none) })
 }
 
-// wholeOrPart writes the step from the scores of a tile to weights twice, each with the function that makes them: for a
-// tile that has all its keys, of which none is masked where that can be told, and for others.
+// wholeOrPart writes the step from the scores of a tile to weights twice, with the function for each case: once for
+// tiles whose keys all exist and are known not to be masked, and once for other tiles.
 func (e *attendEmitter) wholeOrPart(a *ir.Attend, whole, part func(name string)) {
 	inside, plain := "key + TILE_N <= extent_n", "weight_of"
 	if a.Skip.All != nil {

@@ -7,9 +7,9 @@ import (
 )
 
 // chainWarpgroupKernel writes a chain through the tensor copy engine and wgmma. The first warpgroup copies tiles; each
-// of the others has 64 queries. These multiply the next keys, for every product, while the weights of the last ones
-// are multiplied by their values. Blocks may stay and go from one tile of queries to the next, so that tiles are copied
-// while the sums of the last one are stored.
+// of the others has 64 queries. These multiply the next keys, for every product, while the weights of the previous keys
+// are multiplied by their values. Blocks may be persistent and go from one tile of queries to the next, so that tiles
+// are copied while the sums of the previous one are stored.
 func (e *attendEmitter) chainWarpgroupKernel() {
 	a := e.v.Attend
 	e.attendShape(a)
@@ -29,7 +29,7 @@ func (e *attendEmitter) chainWarpgroupKernel() {
 	e.eachTile(a, func() { e.copyTiles(a) })
 	e.indent--
 	e.line("}")
-	e.bring(a)
+	e.copyKeyNumbers(a)
 	e.b.WriteString(`    } else {
         registers_take<TAKEN>();
         int stage = 0, phase = 0, query_phase = 0;
@@ -39,7 +39,7 @@ func (e *attendEmitter) chainWarpgroupKernel() {
 `)
 	e.eachTile(a, func() {
 		e.weightFunctions(a)
-		if a.InPlace() { // else registers hold weights beside the scores of the next tile
+		if a.InPlace() { // otherwise registers hold weights beside the scores of the next tile
 			e.pairWarpgroupLoop(a)
 		} else {
 			e.chainWarpgroupLoop(a)
@@ -89,9 +89,9 @@ func (e *attendEmitter) chainMemory(a *ir.Attend) {
 `)
 }
 
-// eachTile writes what is done for each tile of queries of a block, behind where the tile is and which keys it needs. Where
-// blocks stay, every second round of them goes backwards: tiles come in the order of what there is to do, the most first,
-// and so each block has about as much to do.
+// eachTile writes the work for each tile of queries of a block, after the place of the tile and the keys that it needs.
+// Tiles are in order of their work, most first. If blocks are persistent, every second round takes tiles in reverse
+// order, so that all blocks have about the same work.
 func (e *attendEmitter) eachTile(a *ir.Attend, body func()) {
 	number := "blockIdx.x"
 	if e.v.Schedule.Blocks > 0 {
@@ -143,8 +143,9 @@ func (e *attendEmitter) copyTiles(a *ir.Attend) {
 	e.close()
 }
 
-// bring writes what the second warp does: it reads the numbers of the keys of a tile, as its barrier waits for.
-func (e *attendEmitter) bring(a *ir.Attend) {
+// copyKeyNumbers writes the work of the second warp: it reads the numbers that belong to the keys of a tile, and the
+// barrier of the tile waits for it.
+func (e *attendEmitter) copyKeyNumbers(a *ir.Attend) {
 	if len(a.Brought) == 0 {
 		return
 	}
@@ -213,7 +214,7 @@ func (e *attendEmitter) packWeights(a *ir.Attend) {
 	}
 }
 
-// warpgroupRows writes which queries a thread has, their sums, and the beginning of what is done where they have keys.
+// warpgroupRows writes the queries of a thread and their sums, and opens the block of text for queries that have keys.
 func (e *attendEmitter) warpgroupRows(a *ir.Attend) {
 	e.line("const INDEX row[2] = {min(origin_m + warp_m + lane / 4, extent_m - 1),")
 	e.line("                      min(origin_m + warp_m + lane / 4 + 8, extent_m - 1)};")
@@ -240,7 +241,7 @@ func (e *attendEmitter) keyOuter(a *ir.Attend) {
 	}
 }
 
-// startScores writes the wait for the queries, which registers of these are, and the function that starts the products of
+// startScores writes the wait for the queries, their load into registers, and the function that starts the products of
 // a stage.
 func (e *attendEmitter) startScores(a *ir.Attend) {
 	slabs := e.v.Schedule.TileK / 64
@@ -276,7 +277,7 @@ func (e *attendEmitter) holdsAll(a *ir.Attend) bool {
 	return a.Held == len(a.Products())*e.v.Schedule.TileK/64
 }
 
-// freeQueries writes that a warp needs its tile of queries no more.
+// freeQueries writes that a warp no longer needs its tile of queries.
 func (e *attendEmitter) freeQueries() {
 	e.line("__syncwarp();")
 	e.line("if (lane == 0) barrier_arrive(query_free);")
@@ -291,7 +292,8 @@ func (e *attendEmitter) nextStage(a *ir.Attend) {
 	e.line("barrier_wait(key_here + 8 * stage, phase);")
 }
 
-// lastStage writes that the stage of the last tile of keys is free, and the queries if they are not yet.
+// lastStage writes that the stage of the last tile of keys is free, and the queries too, if they are not
+// free yet.
 func (e *attendEmitter) lastStage(a *ir.Attend) {
 	e.line("if (lane == 0) barrier_arrive(key_free + 8 * stage);")
 	e.line("if (++stage == STAGES) stage = 0, phase ^= 1;")

@@ -43,8 +43,8 @@ func (e *attendEmitter) tileTests(a *ir.Attend) {
 	e.line("};")
 }
 
-// tileTable writes these tests where they read memory: into a table, for which the threads of the block
-// must meet.
+// tileTable writes these tests if they read memory: the threads of the block compute them into a table
+// together, and then wait for each other.
 func (e *attendEmitter) tileTable(a *ir.Attend, key, all string) {
 	e.line("const INDEX tiles_n = (extent_n + TILE_N - 1) / TILE_N;")
 	e.line("__shared__ TileTable table;")
@@ -78,7 +78,7 @@ func (e *attendEmitter) logits(a *ir.Attend) {
 	}
 }
 
-// pointFunction writes a function of a score, its query and its key, of as many numbers as there are expressions.
+// pointFunction writes a function of a score, its query and its key, that returns one number for each expression.
 func (e *attendEmitter) pointFunction(result, name string, a *ir.Attend, xs ...*ir.Expr) {
 	scores, given := "", map[*ir.Local]bool{}
 	for i, p := range a.Products() {
@@ -128,8 +128,8 @@ func scoreName(i int) string {
 	return fmt.Sprintf("score_%d", i)
 }
 
-// keep writes which of a thread's scores from key on are kept, where no scores are needed to tell: all of
-// them, those that their positions keep, or those with a bit in the table.
+// keep writes which of a thread's scores from key on the mask keeps, if that does not depend on the
+// scores: all of them, those whose positions meet the mask, or those with a bit in the table.
 func (e *attendEmitter) keep(a *ir.Attend, tile, key string) {
 	if !a.Skip.Table {
 		return

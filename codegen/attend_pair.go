@@ -6,9 +6,9 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// pairWarpgroupLoop writes the loop over the keys for two sums whose accumulators leave registers for the scores of one
-// tile, or for weights, and not for both. So the next scores are multiplied when the weights are free. One warpgroup
-// multiplies while the other one computes weights.
+// pairWarpgroupLoop writes the loop over the keys for two sums. Their accumulators leave registers for the scores of
+// one tile or for weights, but not for both. So the products for the next scores start when the weights are free. One
+// warpgroup multiplies while the other one computes weights.
 func (e *attendEmitter) pairWarpgroupLoop(a *ir.Attend) {
 	e.warpgroupRows(a)
 	multiply := func() {

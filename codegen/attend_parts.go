@@ -5,9 +5,9 @@ import (
 )
 
 // Operands of f32 pass through registers, where each element becomes a sum of bf16. The elements of the next
-// stage are read while the present one is multiplied, and stored behind that.
+// stage are read while the current one is multiplied, and stored after that.
 
-// partPanels writes the panels of f32 operands and what fills them.
+// partPanels writes the panels of f32 operands and the functions that fill them.
 func (e *attendEmitter) partPanels(a *ir.Attend) {
 	e.line("using Queries = PartPanel<TILE_M, TILE_K>;")
 	e.line("using Keys = PartPanel<TILE_N, TILE_K>;")
@@ -54,16 +54,16 @@ func (e *attendEmitter) readPart(p panel, chunks string) {
 	e.closeWith(";")
 }
 
-// chunkPlace writes which line and columns of a panel the c-th chunk of a thread is. Neighbouring threads read
-// neighbours in memory.
+// chunkPlace writes the line and the columns of a panel that the c-th chunk of a thread is. Neighbouring
+// threads read neighbours in memory.
 func (e *attendEmitter) chunkPlace(p panel) {
 	e.line("constexpr int ROWS = %[1]s::LINES, PER_ROW = %[1]s::PER_LINE;", p.class)
 	e.line("const int chunk = c * THREADS + threadIdx.x;")
 	e.placeInPanel(p)
 }
 
-// partLoop writes the loop over the keys. The sums of a tile are added up apart: those of tensor cores are cut off
-// at the last bit, which over many tiles would be no longer as precise as f32.
+// partLoop writes the loop over the keys. Tensor cores truncate sums at the last bit, which over many tiles would
+// lose precision against f32. So the sums of each tile are added to the totals by threads.
 func (e *attendEmitter) partLoop(a *ir.Attend) {
 	e.line("constexpr bool FACTORS = %t; // of weights, beside the exponentials", a.Weight != nil)
 	e.b.WriteString(`    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;

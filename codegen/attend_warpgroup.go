@@ -99,8 +99,8 @@ func attendWarpgroupDefines(v *ir.Variant) string {
 	if groups == 3 {
 		given, taken = 32, 160
 	}
-	// A block has the registers that its threads have at first, in eights, and a warpgroup that asks for one more waits
-	// for ever.
+	// The registers of a block are those that its threads have at first, in multiples of eight. A warpgroup that asks
+	// for more than are left waits for ever.
 	if at := registersSM / v.Schedule.Threads / 8 * 8; given+groups*taken > (groups+1)*at {
 		panic(fmt.Sprintf("BUG: warpgroups of %d and %d registers in a block of %d each", given, taken, at))
 	}

@@ -1,7 +1,6 @@
-// Package codegen turns a Plan into a Program: CUDA C text and launches. It
-// decides nothing: what is computed where, in which widths and with how many
-// threads stands in the plan, and codegen spells it. It knows no device and no
-// files; the same plan gives the same bytes.
+// Package codegen turns a Plan into a Program: CUDA C text and launches. It decides nothing:
+// the plan says what is computed where, in which widths and with how many threads, and codegen
+// spells it. It knows no device and no files; the same plan gives the same bytes.
 //
 // A kernel's text is the prelude (prelude.cuh) and one __global__ function.
 // Numbers that distinguish size classes (threads, vector width, items) are macros,

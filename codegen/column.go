@@ -8,11 +8,11 @@ import (
 )
 
 // columnEmitter writes kernels whose threads have VECTOR neighbouring rows each, and fold or scan their
-// columns: memory runs along the rows.
+// columns. The rows, not the columns, are contiguous in memory.
 type columnEmitter struct {
 	laneEmitter
-	pipelined bool // columns come through shared memory ahead of their turn
-	single    bool // one column at a time is in hand, of those that several are read of
+	pipelined bool // columns are prefetched to shared memory
+	single    bool // of the reads that fetch several columns together, one column is worked on at a time
 }
 
 func newColumn(e *emitter, pipelined bool) *columnEmitter {
@@ -122,8 +122,8 @@ func (e *columnEmitter) items() string {
 	return "ITEMS"
 }
 
-// columnVector is the type of what a column has of a read, one element where all lanes
-// share it, and the name of the array over the columns in hand.
+// columnVector is the type of a read at one column (a vector, or one element if all lanes share
+// it), and the name of the array over the columns in hand.
 func (e *columnEmitter) columnVector(l *ir.Local) (vec, name string) {
 	lanes, element := "VECTOR", "[u].v[v]"
 	if !e.perLane(l) {

@@ -8,15 +8,15 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Chains of blocks (ir.Schedule.Chain). Here neighbours in memory are rows, and there are so few rows that blocks with
-// all columns of theirs would leave most of the device idle. So the columns are cut into parts, in the order of
-// memory, and a block reads one part in a single round. It adds the total that its predecessor in the chain has
-// posted to its own, and posts the sum for its successor. A successor starts about when its predecessor has ended,
-// so it rarely waits. There is one partial result in memory for each chain, and no second kernel: the blocks of the
-// last part fold the ends of the chains, and have the results.
+// Chains of blocks (ir.Schedule.Chain). Here neighbours in memory are rows, and there are so few rows that most of the
+// device would be idle if each block had all columns of its rows. So the columns are cut into parts, in the order of
+// memory, and a block reads one part in a single round. It adds the total that its predecessor in the chain has posted
+// to its own, and posts the sum for its successor. A successor starts at about the time when its predecessor ends, so
+// it rarely waits. There is one partial result in memory for each chain, and no second kernel: the blocks of the last
+// part fold the ends of the chains, and compute the results.
 //
-// With P parts, S blocks of a part and C chains of a strip of rows, block b has part b / S of
-// strip b % S; the next one of its chain is C * S blocks behind it.
+// With P parts, S blocks of a part and C chains of a strip of rows, block b has part b / S of strip b % S; its
+// successor in the chain is block b + C * S.
 
 // columnChain writes kernels whose blocks form chains.
 type columnChain struct{ *columnEmitter }
@@ -57,7 +57,8 @@ func chainRing(v *ir.Variant, strips *ir.Expr) *ir.Expr {
 	return ir.Apply(ir.OpMul, strips, ir.Apply(ir.OpMax, chains, one))
 }
 
-// chainParts is the number of parts. There is a last part, whose blocks have the results, even where there are no columns.
+// chainParts is the number of parts. There is always a last part, whose blocks compute the results, even if there are
+// no columns.
 func chainParts(k *ir.Kernel, s ir.Schedule) *ir.Expr {
 	return ir.Apply(ir.OpMax, ceilDiv(product(extents(k.Cols)), int64(s.ColThreads*s.Unroll)), ir.IntConst(1))
 }
@@ -75,7 +76,7 @@ func postedWords(v *ir.Variant) *ir.Expr {
 }
 
 func chainOwn(k *ir.Kernel, v *ir.Variant) workspace {
-	several := ir.Apply(ir.OpMin, ir.Apply(ir.OpSub, chainParts(k, v.Schedule), ir.IntConst(1)), ir.IntConst(1)) // one alone hands nothing on
+	several := ir.Apply(ir.OpMin, ir.Apply(ir.OpSub, chainParts(k, v.Schedule), ir.IntConst(1)), ir.IntConst(1)) // a single part posts nothing
 	return workspace{counters: ir.Apply(ir.OpMul, ir.Apply(ir.OpMul, chainRing(v, groupBlocks(k, v)), several), postedWords(v))}
 }
 
@@ -99,7 +100,8 @@ func (e *columnChain) chainPosition() string {
 	return fmt.Sprintf("((INDEX)%s %% %s)", e.block, strips)
 }
 
-// chainDivisors are the blocks of a part, and of a link of the chains.
+// chainDivisors are the numbers of blocks in a part, and between a block and its successor, as
+// divisors.
 func (e *columnChain) chainDivisors() (strips, ring string) {
 	rows := e.rows()
 	text := fmt.Sprintf("up_by<VECTOR * THREADS / COL_THREADS>(%s)", e.s.Expr(e.lane.Extent))
@@ -130,9 +132,9 @@ func (e *columnEmitter) postedHead(number int, sec *ir.Section) posting {
 	return p
 }
 
-// chainHead writes what stands ahead of the pass, as groupHead does, but for sums of floats, which
-// begin with -0: x + -0 is x for every x, so the compiler drops the addition.
-// The blocks with the results add 0, which makes 0 of a total of -0 (asIs).
+// chainHead writes the text before the pass, as groupHead does, but sums of floats begin with -0:
+// x + -0 is x for every x, so the compiler drops the addition. The blocks that compute results
+// then add 0, which turns a total of -0 into 0 (fromMinusZero).
 func (e *columnEmitter) chainHead(number int, sec *ir.Section) (states map[*ir.Fold]string, full []*ir.Local) {
 	states, full = e.groupHead(number, sec)
 	for _, f := range sec.Folds {
@@ -144,8 +146,8 @@ func (e *columnEmitter) chainHead(number int, sec *ir.Section) (states map[*ir.F
 	return states, full
 }
 
-// asIs adds the proper initial value, 0, to the total of a fold that began with -0.
-func asIs(f *ir.Fold, total string) string {
+// fromMinusZero adds the usual initial value, 0, to the total of a fold that began with -0.
+func fromMinusZero(f *ir.Fold, total string) string {
 	if floatSum(f) {
 		return total + " + " + foldStart(f)
 	}
@@ -157,8 +159,8 @@ func floatSum(f *ir.Fold) bool {
 	return f.Op == ir.Sum && (t == ir.F32 || t == ir.F64)
 }
 
-// chainPeek reads what the predecessor has posted so far. It is issued before the block's own reads: written after
-// them, the compiler would have it wait for them.
+// chainPeek reads what the predecessor has posted so far. It stands before the block's own reads, because after
+// them the compiler would make it wait for them.
 func (e *columnChain) chainPeek(sec *ir.Section, found []string) {
 	e.open("if (threadIdx.x < COLUMNS)")
 	e.chainPlace("predecessor", "(INDEX)"+e.block)
@@ -202,11 +204,11 @@ func (e *columnEmitter) postedRound(p posting, ends bool) {
 	})
 	e.orElse()
 	end := cols
-	if len(conds) > 0 { // the part may be a whole one, whose columns do not meet them
+	if len(conds) > 0 { // a whole part may have columns that do not meet the conditions
 		end = "end"
 		e.line("const INDEX end = done + min(%s - done, (INDEX)(ITEMS * COL_THREADS));", cols)
 	}
-	e.line("#pragma unroll %d", max(1, min(4, e.v.Schedule.Unroll/2))) // few registers where there are few
+	e.line("#pragma unroll %d", max(1, min(4, e.v.Schedule.Unroll/2))) // unroll less where registers are few
 	e.open("for (INDEX at = base; at < %s; at += COL_THREADS)", end)
 	e.line("const INDEX base = at;")
 	e.single, e.whole = true, true
@@ -242,13 +244,13 @@ func (e *columnEmitter) postedMerge(p posting, hand, rows func()) {
 	}
 }
 
-// chainHand folds the predecessor's total and the block's own. It posts the result, or keeps it where the block is the
+// chainHand folds the predecessor's total and the block's own. It posts the result, or keeps it if the block is the
 // last of its strip.
 func (e *columnChain) chainHand(f *ir.Fold, word int, slots, found string) {
 	e.open("")
 	class := foldClass(f.Op)
 	e.line("const %[1]s own = fold_rows<%[2]s>(%[3]s, threadIdx.x), total = chain.after_predecessor<%[2]s>(%[4]s, own, %[5]d);", foldType(f), class, slots, found, word)
-	e.line("if (ends) %s[0][threadIdx.x] = %s;", slots, asIs(f, fmt.Sprintf("chain.end<%s>(total, %d)", class, word)))
+	e.line("if (ends) %s[0][threadIdx.x] = %s;", slots, fromMinusZero(f, fmt.Sprintf("chain.end<%s>(total, %d)", class, word)))
 	e.line("else chain.post_total(total, %d);", word)
 	e.close()
 }

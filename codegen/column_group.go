@@ -33,9 +33,9 @@ func (e *columnEmitter) groupShape() {
 	e.line("const int group = threadIdx.x / LANES;")
 }
 
-// groupPass writes one pass over the columns in flat mapping, shared by the
-// COL_THREADS threads that own the same rows: each takes every COL_THREADS-th
-// column, ITEMS of them in flight, and the groups' states are merged in order.
+// groupPass writes one pass over the columns in the flat mapping. COL_THREADS threads share the
+// columns of the same rows: each takes every COL_THREADS-th column, with ITEMS of them in
+// flight. The threads' states are then merged in order.
 func (e *columnEmitter) groupPass(number int, sec *ir.Section) {
 	states, full := e.groupHead(number, sec)
 	reads, rest := e.splitReads(full)
@@ -55,7 +55,7 @@ func groupBlocks(k *ir.Kernel, v *ir.Variant) *ir.Expr {
 	return ceilDiv(laneVectors(k, v), int64(v.Schedule.Threads/v.Schedule.ColThreads))
 }
 
-// groupHead writes what stands ahead of a pass: values of the rows, and the initial states of the thread's folds. It
+// groupHead writes the text before a pass: values of the rows, and the initial states of the thread's folds. It
 // returns the states, and the column-level locals that the pass needs.
 func (e *columnEmitter) groupHead(number int, sec *ir.Section) (states map[*ir.Fold]string, full []*ir.Local) {
 	e.rowValues(sectionRoots(sec))

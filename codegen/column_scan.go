@@ -7,10 +7,10 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// groupScan writes one pass over the columns with scans along them, in flat mapping:
-// the COL_THREADS threads that own the same rows take ITEMS neighbouring columns each,
-// a tile of all of them at a time. They scan their own, exchange the totals, and put in
-// front what came before. The reads of the next tile are under way meanwhile.
+// groupScan writes one pass over the columns with scans along them, in the flat mapping. The
+// COL_THREADS threads that own the same rows take ITEMS neighbouring columns each, together a
+// tile. Each scans its own columns, they exchange the totals, and each adds the total of the
+// columns before its own. The reads of the next tile are under way meanwhile.
 func (e *columnEmitter) groupScan(number int, sec *ir.Section) {
 	states, full := e.groupHead(number, sec)
 	reads, rest := e.splitReads(full)
@@ -45,10 +45,10 @@ func (e *columnEmitter) groupScan(number int, sec *ir.Section) {
 	e.groupReduce(sec, states)
 }
 
-// flatScan writes a pass with scans by threads that have their rows to themselves: a column
-// after the other, with the reads of the next ones under way, to shared memory where the
-// schedule has stages, else to registers. Whole stages are without checks: branches would
-// keep what columns compute apart, and few threads wait for each other's latencies.
+// flatScan writes a pass with scans in which each thread has its own rows. It goes column by
+// column, with the reads of the next columns under way: to shared memory if the schedule has
+// stages, else to registers. Whole stages have no checks. Branches would keep the compiler from
+// mixing the work of several columns, and there are too few threads to hide the latency.
 func (e *columnEmitter) flatScan(sec *ir.Section, full []*ir.Local, states map[*ir.Fold]string) {
 	reads, rest := e.splitReads(full)
 	e.open("")
@@ -95,9 +95,9 @@ func columnsShared(v *ir.Variant) int {
 	return s.Stages * s.Unroll * s.Threads * s.Vector * stagedBytes(v)
 }
 
-// scanStages writes the function that has ITEMS columns copied to a stage, and has the
-// first stages filled. A thread that has nothing left to copy commits all the same: it
-// counts groups.
+// scanStages writes the function that starts the copies of ITEMS columns to a stage, and the
+// filling of the first stages. A thread that has nothing left to copy still commits a group,
+// because groups are counted.
 func (e *columnEmitter) scanStages(reads []*ir.Local, reverse bool) {
 	e.line("extern __shared__ __align__(16) unsigned char next_columns[]; // of each read [STAGES][ITEMS][THREADS]")
 	e.stagedVectors("", "next_columns", "STAGES * ITEMS * THREADS")
@@ -120,7 +120,7 @@ func (e *columnEmitter) scanStages(reads []*ir.Local, reverse bool) {
 	e.line("int stage = 0;")
 }
 
-// copyColumn has what the thread reads of the column in hand copied.
+// copyColumn writes the copies of the thread's reads of the column in hand.
 func (e *columnEmitter) copyColumn(reads []*ir.Local) {
 	for _, l := range reads {
 		r := readOf(l.Def)
@@ -131,12 +131,13 @@ func (e *columnEmitter) copyColumn(reads []*ir.Local) {
 	}
 }
 
-// stagedColumn is the place of a column in hand in shared memory.
+// stagedColumn is the place in shared memory of a read of the column in hand.
 func (e *columnEmitter) stagedColumn(l *ir.Local) string {
 	return fmt.Sprintf("%s + (stage * ITEMS + u) * THREADS + threadIdx.x", e.staged[l])
 }
 
-// scanArrived takes a stage in hand, and has it filled again.
+// scanArrived writes the step that reads an arrived stage to registers and starts to fill it
+// again.
 func (e *columnEmitter) scanArrived(reads []*ir.Local, reverse bool) {
 	e.line("prefetch_wait<STAGES - 1>();")
 	for _, l := range reads {
@@ -151,7 +152,7 @@ func (e *columnEmitter) scanArrived(reads []*ir.Local, reverse bool) {
 	e.line("fetch(base + (INDEX)STAGES * ITEMS, stage);")
 }
 
-// arrived takes what was read ahead in hand.
+// arrived makes the prefetched tile the current one.
 func (e *columnEmitter) arrived(reads []*ir.Local) {
 	for _, l := range reads {
 		e.line("launder(%s); // or narrow elements would be taken apart as soon as they are there: a wait", e.staged[l])
@@ -160,9 +161,10 @@ func (e *columnEmitter) arrived(reads []*ir.Local) {
 	}
 }
 
-// scanReads declares what a tile reads, in hand and next, and the function that issues
-// the reads of the tile at `base`. What is next starts as zeros, though nobody uses what it holds where no column
-// was read: ptxas 13.0 gives registers without a value at the start of a loop to others, in all of its rounds.
+// scanReads declares the registers for the reads of the current tile and of the next one, and the function that
+// issues the reads of the tile at `base`. The registers of the next tile start as zeros, although nothing uses
+// them if no column was read: ptxas 13.0 reuses registers that have no value at the start of a loop, in all
+// rounds of the loop.
 func (e *columnEmitter) scanReads(reads []*ir.Local, reverse bool) {
 	if len(reads) == 0 {
 		return
@@ -178,7 +180,7 @@ func (e *columnEmitter) scanReads(reads []*ir.Local, reverse bool) {
 }
 
 // tileColumns writes a loop over the thread's columns of a tile with their coordinates. A
-// thread that has them to itself counts from the end of the scan that it begins at.
+// thread that has the columns to itself counts from the end at which the scan begins.
 func (e *columnEmitter) tileColumns(uses []*ir.Expr, reverse bool, body func()) {
 	e.line("#pragma unroll")
 	e.open("for (int u = 0; u < ITEMS; ++u)")
@@ -198,8 +200,8 @@ func (e *columnEmitter) tileColumns(uses []*ir.Expr, reverse bool, body func()) 
 	e.close()
 }
 
-// groupWave replaces the terms of scans that do not read each other, for the tile in
-// hand, by the folds up to them.
+// groupWave replaces the terms of scans that do not read each other, in the current tile, by
+// the folds up to each term.
 func (e *columnEmitter) groupWave(wave []*ir.Fold, rest []*ir.Local, states map[*ir.Fold]string, reverse bool) {
 	names, roots := e.waveTerms(wave)
 	for _, f := range wave {

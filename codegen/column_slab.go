@@ -6,15 +6,16 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Slabs (ir.Schedule.LookBack). Where columns lie between ranges of the rows, the columns of a
-// slab, of all ranges of rows but the innermost, are in one piece of memory, and blocks of one
-// round of reads are fastest slab by slab: in chains of blocks, part by part, they would jump.
-// So blocks post their totals (column_chain.go), and blocks that many behind, of the last part of a later
-// slab, fold those of a slab and have its results, when nothing is to be waited for. Behind the
-// last slab there are blocks for that alone. The words are used again after a few slabs.
+// Slabs (ir.Schedule.LookBack). In memory, the columns may lie between the outer ranges of the rows and
+// the innermost one. All columns for one point of the outer ranges are then one piece of memory, a slab.
+// Blocks that read one round each are fastest if they go through memory slab by slab; chains of blocks,
+// which go part by part, would jump. So blocks post their totals (column_chain.go). A block of the last
+// part of a later slab, LookBack blocks behind, folds the totals of a slab and computes its results,
+// because by then it rarely has to wait. After the last slab there are blocks that only do this. The
+// memory of posted totals is used again after a few slabs.
 //
-// With S blocks of a part, P parts and Z slabs, block b < Z * P * S has part b / S % P of strip
-// b % S of slab b / (P * S); each of the others has a strip of a slab that is not there.
+// With S blocks of a part, P parts and Z slabs, block b < Z * P * S has part b / S % P of strip b % S of
+// slab b / (P * S). Each further block has a strip of a slab that does not exist.
 
 // columnSlab writes kernels whose blocks go from slab to slab.
 type columnSlab struct{ *columnEmitter }
@@ -30,7 +31,7 @@ func (e *columnSlab) kernel() {
 		e.postedRound(p, false)
 		e.postedMerge(p, func() { e.slabHand(sec, p.slots, p.found) }, e.slabRows)
 	})
-	e.close() // which the rows that are folded have
+	e.close() // the rows that are folded have this condition
 }
 
 // slabStrips is the number of blocks of a part of a slab.
@@ -44,13 +45,13 @@ func slabSize(k *ir.Kernel, v *ir.Variant) *ir.Expr {
 	return ir.Apply(ir.OpMul, slabStrips(k, v), chainParts(k, v.Schedule))
 }
 
-// slabLag is the number of slabs between one and its results.
+// slabLag is the number of slabs between a slab and the one whose blocks compute its results.
 func slabLag(k *ir.Kernel, v *ir.Variant) *ir.Expr {
 	size := ir.Apply(ir.OpMax, slabSize(k, v), ir.IntConst(1))
 	return ir.Apply(ir.OpFloorDiv, ir.Apply(ir.OpAdd, size, ir.IntConst(int64(v.Schedule.LookBack-1))), size)
 }
 
-// slabRing is the number of slabs that have words.
+// slabRing is the number of slabs that have memory for posted totals.
 func slabRing(k *ir.Kernel, v *ir.Variant) *ir.Expr {
 	return ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, slabLag(k, v), ir.IntConst(2)), ir.IntConst(1))
 }
@@ -58,7 +59,7 @@ func slabRing(k *ir.Kernel, v *ir.Variant) *ir.Expr {
 // slabBlocks is the number of all blocks.
 func slabBlocks(k *ir.Kernel, v *ir.Variant) *ir.Expr {
 	slabs := product(extents(k.Rows[:len(k.Rows)-1]))
-	some := ir.Apply(ir.OpMin, slabs, ir.IntConst(1)) // none of no slabs
+	some := ir.Apply(ir.OpMin, slabs, ir.IntConst(1)) // no blocks if there are no slabs
 	return ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, slabs, slabSize(k, v)),
 		ir.Apply(ir.OpMul, some, ir.Apply(ir.OpMul, slabLag(k, v), slabStrips(k, v))))
 }
@@ -87,7 +88,8 @@ func (e *columnSlab) slabPosition() {
 	e.slabPoint("min(place.slab, place.slabs - 1)", " && place.slab < place.slabs")
 }
 
-// slabPoint writes the coordinates of the thread's row of a slab, and n, under a further condition.
+// slabPoint writes the coordinates of the thread's row of a slab, and n, the lanes that are inside
+// if a further condition holds.
 func (e *columnSlab) slabPoint(slab, inside string) {
 	extent, rows := e.s.Expr(e.lane.Extent), e.rows()
 	e.line("[[maybe_unused]] const INDEX first = (place.strip * LANES + threadIdx.x %% LANES) * VECTOR;")
@@ -100,7 +102,8 @@ func (e *columnSlab) slabPoint(slab, inside string) {
 	e.line("[[maybe_unused]] const int n = first < %s%s ? %s : 0;", extent, inside, lanes)
 }
 
-// slabPeek looks whether the words are free, ahead of the block's own reads.
+// slabPeek writes the check, before the block's own reads, that the memory for its totals is
+// free.
 func (e *columnSlab) slabPeek(sec *ir.Section, found []string) {
 	e.open("if (threadIdx.x < COLUMNS && place.slab < place.slabs)")
 	for i, f := range sec.Folds {
@@ -109,7 +112,8 @@ func (e *columnSlab) slabPeek(sec *ir.Section, found []string) {
 	e.close()
 }
 
-// slabHand posts the block's totals, and folds those of the slab whose results it has.
+// slabHand posts the block's totals, and folds those of the slab whose results the block
+// computes.
 func (e *columnSlab) slabHand(sec *ir.Section, slots, found []string) {
 	e.open("if (place.slab < place.slabs)")
 	for i, f := range sec.Folds {
@@ -118,12 +122,12 @@ func (e *columnSlab) slabHand(sec *ir.Section, slots, found []string) {
 	e.close()
 	e.open("if (place.ends())")
 	for i, f := range sec.Folds {
-		e.line("%s[0][threadIdx.x] = %s;", slots[i], asIs(f, fmt.Sprintf("place.look_back<%s, %s>(%d)", foldClass(f.Op), foldType(f), chainWord(sec, i))))
+		e.line("%s[0][threadIdx.x] = %s;", slots[i], fromMinusZero(f, fmt.Sprintf("place.look_back<%s, %s>(%d)", foldClass(f.Op), foldType(f), chainWord(sec, i))))
 	}
 	e.close()
 }
 
-// slabRows begins the block of what follows, for the rows that have been folded.
+// slabRows opens the block of text for the rows that have been folded.
 func (e *columnSlab) slabRows() {
 	e.open("")
 	e.done = map[*ir.Local]bool{}

@@ -8,13 +8,13 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// stencilEmitter writes kernels whose threads fold windows that lie over each other: ROWS rows of one range by VECTOR
-// neighbours of the innermost. Each line of what these windows cover is read once, to registers.
+// stencilEmitter writes kernels whose threads fold overlapping windows: those of ROWS rows of one range by VECTOR
+// neighbours of the innermost. Each line that these windows cover is read once, to registers.
 type stencilEmitter struct {
 	columnEmitter
 	down, along *ir.Slide
 	tile        *ir.Range   // groups of ROWS of down's row, in place of it; nil without down
-	tiled       []*ir.Range // the kernel's, with tile in that place
+	tiled       []*ir.Range // the kernel's rows, with tile in place of down's row
 }
 
 func newColumnStencil(e *emitter) *stencilEmitter {
@@ -29,8 +29,8 @@ func newColumnStencil(e *emitter) *stencilEmitter {
 	return s
 }
 
-// stencilTile is the range of groups of rows that threads have, nil where they have one row each, and the kernel's rows
-// with it in the place of its own.
+// stencilTile returns the range over groups of rows that threads have, nil if each has one row, and the kernel's rows
+// with this range in place of the grouped one.
 func stencilTile(k *ir.Kernel, v *ir.Variant) (*ir.Range, []*ir.Range) {
 	down := v.Stencil.Down
 	if down == nil {
@@ -131,8 +131,8 @@ func (e *stencilEmitter) isLine(l *ir.Local) bool {
 	return slices.ContainsFunc(e.v.Stencil.Reads, func(r ir.StencilRead) bool { return r.Local == l })
 }
 
-// columnsOf writes the loops over columns, outermost first: over lines in the place of down's tap, and over rows where
-// a line has been read.
+// columnsOf writes the loops over columns, outermost first. A loop over lines stands in place of the one over down's
+// tap; inside it, when a line has been read, is a loop over rows.
 func (e *stencilEmitter) columnsOf(cols []*ir.Range, body func()) {
 	switch {
 	case len(cols) == 0 && e.along == nil:
@@ -171,7 +171,8 @@ func (e *stencilEmitter) columnLoop(r *ir.Range, body func()) {
 	e.close()
 }
 
-// rowsOfLine writes a loop over the thread's rows whose windows the line is in, with the tap that it is there.
+// rowsOfLine writes a loop over the thread's rows whose windows contain the line, with the tap that the line
+// is in each.
 func (e *stencilEmitter) rowsOfLine(body func()) {
 	e.eachRow(false, func() {
 		if e.down != nil {
@@ -183,7 +184,7 @@ func (e *stencilEmitter) rowsOfLine(body func()) {
 	})
 }
 
-// readLines reads what a line has of each of the stencil's reads.
+// readLines writes the reads of a line, for each of the stencil's reads.
 func (e *stencilEmitter) readLines() {
 	needed := ""
 	if e.down != nil && !ir.Multiple(e.down.Row.Extent, int64(e.v.Schedule.TileM), e.v.Facts) {
@@ -229,7 +230,7 @@ func (e *stencilEmitter) lineOfVectors(r ir.StencilRead, name string, length int
 	e.line("#pragma unroll")
 	e.open("for (int s = 0; s < %d; ++s)", vectors)
 	e.line("[[maybe_unused]] const INDEX %s = first * %d + (s * %d - %d);", e.ranges[e.along.Place], e.along.Stride, r.Width, r.Shift)
-	if !e.wholeLanes() { // behind the last lane no place is any window's
+	if !e.wholeLanes() { // places after the last lane belong to no window
 		needed = both(needed, fmt.Sprintf("%s < %s", e.ranges[e.along.Place], e.s.Expr(e.along.Place.Extent)))
 	}
 	guard, offset := e.access(r.At, r.At.Guard, r.At.Args[0])
@@ -241,7 +242,7 @@ func (e *stencilEmitter) lineOfVectors(r ir.StencilRead, name string, length int
 	e.close()
 }
 
-// outside is what stands for an element that is not there, or that no row needs.
+// outside is the text for an element that does not exist, or that no row needs.
 func outside(read *ir.Expr) string {
 	if read.Fill == nil {
 		return spell.Literal(ir.Num(read.Type, 0))
@@ -249,7 +250,7 @@ func outside(read *ir.Expr) string {
 	return spell.Literal(read.Fill)
 }
 
-// tapOf is a tap, given it as its slide counts, or the other way round.
+// tapOf converts a tap to the way its slide counts taps, or back.
 func tapOf(s *ir.Slide, counted string) string {
 	if !s.Turned {
 		return counted
@@ -284,13 +285,13 @@ func (e *stencilEmitter) lineAcross(r ir.StencilRead, needed string) {
 // element reads one element where it is needed.
 func (e *stencilEmitter) element(to string, r ir.StencilRead, needed string) {
 	read := e.read(r.At)
-	if needed != "" { // a choice, and no branch, so that all reads of a line are under way together
+	if needed != "" { // a choice instead of a branch, so that all reads of a line are under way together
 		read = fmt.Sprintf("(%s) ? %s : %s", needed, read, outside(r.At))
 	}
 	e.noted(r.Local.Span, "%s = %s;", to, read)
 }
 
-// both joins two conditions, either of which may be none.
+// both joins two conditions, either of which may be empty.
 func both(a, b string) string {
 	switch {
 	case a == "":

@@ -60,7 +60,8 @@ func (e *contractEmitter) sumStores(c *ir.Contract, f *ir.Fold, row *ir.Section)
 	e.storeSums(f, row)
 }
 
-// sumPlace writes the indices of rows on which the epilogue depends, from the place that linear is.
+// sumPlace writes the indices of rows on which the epilogue depends, computed from the position
+// linear.
 func (e *contractEmitter) sumPlace(rows []*ir.Range, linear string, row *ir.Section) {
 	uses := append(definitions(e.wants(ir.RowLevel, func(*ir.Local) bool { return false }, sectionRoots(row)...)), sectionRoots(row)...)
 	if e.lane == nil || !slices.Contains(rows, e.lane) {

@@ -89,7 +89,7 @@ func (e *contractGemv) gemvFetch(g gemvSides) {
 }
 
 // gemvMultiply writes the multiplication of what a step has read. The rows of w are the rows of fragments,
-// so that all that is unpacked is multiplied at once; those of x are their columns.
+// and those of x are the columns, so that everything that is unpacked is multiplied at once.
 func (e *contractGemv) gemvMultiply(g gemvSides) {
 	e.open("auto multiply_step = [&](INDEX begin_k)")
 	e.unrolled("turn", "ITEMS", func() {
@@ -121,7 +121,7 @@ func (e *contractGemv) gemvColumns(g gemvSides) {
 	})
 }
 
-// gemvTiles writes the products of w's rows with these fragments, tile after tile, so that few sums wait
+// gemvTiles writes the products of w's rows with these fragments, tile by tile, so that few sums wait
 // for their factor.
 func (e *contractGemv) gemvTiles(g gemvSides) {
 	e.unrolled("tile", "TILE_N / 16", func() {
@@ -176,7 +176,8 @@ func (s *side) isByteFloat() bool {
 	return len(p.Reads) == 1 && t.IsFloat() && t.Size() == 1 && isLane(p, p.Reads[0])
 }
 
-// asInMemory reports whether the elements of a piece are what it reads, in the type of the tiles.
+// asInMemory reports whether the elements of a piece are exactly those that it reads, in the type
+// of the tiles.
 func (s *side) asInMemory() bool {
 	p := s.o.Pieces
 	r := p.Reads[0]

@@ -7,8 +7,8 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// What differs in products of few rows where the other operand is computed from bit fields, or has a
-// factor that is hoisted out of the sums.
+// The parts of gemv kernels for operands that are computed from bit fields, or that have a factor
+// which is hoisted out of the sums.
 
 // gemvOrder is the lanes of a piece, in the order of the pairs in the fragments of w.
 func gemvOrder(p *ir.Piece) string {
@@ -61,8 +61,8 @@ func (s *side) unpack(to, at string) {
 	e.line("Field::unpack(%s, %s, sub, step_w, twice<Element>(base));", to, raw)
 }
 
-// firstValue writes what an expression needs that is the same for all of a piece, and returns its text.
-// The reads are in registers, at the given place.
+// firstValue writes the locals of an expression that is the same for all elements of a piece, and
+// returns its text. The reads are in registers, at the given place.
 func (s *side) firstValue(at string, value *ir.Expr) string {
 	e, p := s.e, s.o.Pieces
 	locals := ir.LocalsIn(p.Locals, value)

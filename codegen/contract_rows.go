@@ -24,9 +24,9 @@ func newContractRows(e *emitter) *contractRows {
 	return &contractRows{contractEmitter: newContract(e), rows: newRow(e, e.v.Schedule.Items == 0)}
 }
 
-// kernel writes a kernel whose blocks fold the rows of a tile, each warp a row at a time, then multiply
-// what is computed from the folds. Shared memory holds both operands whole: rows of the left one, lines
-// along N of the right one.
+// kernel writes a kernel whose blocks fold the rows of a tile, each warp one row at a time, and then
+// multiply the operand that is computed from the folds. Shared memory holds both operands whole: rows
+// of the left one, lines along N of the right one.
 func (e *contractRows) kernel() {
 	c := e.v.Contract
 	e.line("using Element = %s;", spell.StorageType(c.Type))

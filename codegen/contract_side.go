@@ -8,8 +8,8 @@ import (
 )
 
 // side writes how one operand of a product gets into its tiles. fetch_x starts the copies of a tile, or
-// reads what its elements are computed from. put_x computes the elements and stores them, after the
-// multiplication that runs in between.
+// reads the values from which its elements are computed. After the multiplication of the current tile,
+// put_x computes the elements and stores them.
 type side struct {
 	e       *contractEmitter
 	name    string // a or b
@@ -18,7 +18,7 @@ type side struct {
 	own     []*ir.Range
 	o       ir.Operand
 	element ir.DType
-	turned  bool // whether pieces may go across the lines of the tile
+	turned  bool // whether a piece may be stored across the lines of the tile
 	words   bool // whether reads may be kept as words; see inWords
 }
 
@@ -71,8 +71,8 @@ func (s *side) upper() string { return map[string]string{"a": "A", "b": "B"}[s.n
 
 func (s *side) rowUpper() string { return map[string]string{"m": "M", "n": "N"}[s.row] }
 
-// turns writes a loop over a thread's pieces of a tile, with the coordinates of each: row and k in the
-// tile, at_x and at_k in the operand.
+// turns writes a loop over a thread's pieces of a tile, with the coordinates of each piece: row and k
+// in the tile, at_x and at_k in the operand.
 func (s *side) turns(body func()) {
 	e := s.e
 	unroll := "" // unrolled completely, so that registers of pieces have constant indices
@@ -101,8 +101,8 @@ func (s *side) turns(body func()) {
 	e.close()
 }
 
-// across reports whether pieces along K are stored to tiles that run along the rows, in a tile whose depth
-// and height whole warps can divide as turns does.
+// across reports whether pieces along K are stored to a tile that is contiguous along the rows, and the
+// tile's depth and height allow whole warps to divide it as turns does.
 func (s *side) across() bool {
 	v := s.e.v
 	if !s.turned || s.o.Pieces == nil || !s.o.KLast || kInner(v.Contract, s.o) {
@@ -187,7 +187,8 @@ func (s *side) computeElement() {
 	e.line("*tile_%s[stage].slot(tile_row, tile_k) = element;", s.name)
 }
 
-// value writes what the operand's value at a column needs, and what body does with the value.
+// value writes the locals that the operand's value at a column needs, and calls body with the
+// value.
 func (s *side) value(col string, body func(value string)) {
 	e := s.e
 	locals := e.operandLocals(s.o.Value)

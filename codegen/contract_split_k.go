@@ -14,7 +14,7 @@ import (
 // over blocks that add them up through memory (split-K).
 type contractSplitK struct {
 	contractEmitter
-	first map[*ir.Range]string // of boxes of places: the first of a tile along each range
+	first map[*ir.Range]string // for tiles that are boxes of places: the first place along each range
 }
 
 func newContractSplitK(e *emitter) *contractSplitK {
@@ -41,7 +41,7 @@ func (e *contractSplitK) kernel() {
 	case e.splits():
 		e.line("const int split = cluster_rank();")
 		e.line("const INDEX block = blockIdx.x / CLUSTER;")
-	case c.Slices != nil: // tiles that run at a time read the same columns
+	case c.Slices != nil: // tiles that run at the same time read the same columns
 		e.line("const INDEX slices = %s, every_tile = gridDim.x / slices;", e.s.Bare(c.Slices))
 		e.line("const INDEX block = blockIdx.x %% every_tile, slice = blockIdx.x / every_tile;")
 	default:
@@ -59,7 +59,7 @@ func (e *contractSplitK) kernel() {
 	b.write()
 	e.line("using Parts = %s;", partsOf[c.Unit])
 	e.line("Parts parts;")
-	if e.v.Schedule.Run > 0 { // the stages and the totals are in use at once
+	if e.v.Schedule.Run > 0 { // the stages and the totals are in use at the same time
 		e.line("unsigned char *const after_tiles = tiles + STAGES * (sizeof(TileA) + sizeof(TileB));")
 		e.line("Total *const totals = reinterpret_cast<Total *>(after_tiles);")
 		e.line("Parts::clear(totals);")
@@ -101,7 +101,7 @@ func (e *contractSplitK) splitPosition(c *ir.Contract) {
 	case e.splits():
 		e.line("const INDEX steps = (extent_k + TILE_K - 1) / TILE_K;")
 		e.line("const INDEX begin_k = steps * split / CLUSTER * TILE_K, end_k = min(steps * (split + 1) / CLUSTER * TILE_K, extent_k);")
-	case c.Slices != nil: // the first slices have one step more where steps do not come out even
+	case c.Slices != nil: // if slices cannot all have the same number of steps, the first have one more
 		e.line("const INDEX steps = (extent_k + TILE_K - 1) / TILE_K, even = steps / slices, odd = steps %% slices;")
 		e.line("const INDEX begin_k = (even * slice + min(slice, odd)) * TILE_K, end_k = min((even * (slice + 1) + min(slice + 1, odd)) * TILE_K, extent_k);")
 	default:
@@ -126,8 +126,8 @@ func (e *contractSplitK) tapExtents(c *ir.Contract) {
 }
 
 // tileLoop multiplies tile by tile while the next STAGES-1 tiles are being copied. Multiply-adds of
-// threads leave few issue slots, so there no element of a whole tile is checked. The sums of a run of
-// columns are added to those of the runs before, which are in shared memory.
+// threads leave few issue slots, so with them whole tiles are copied without checks. The sums of a
+// run of columns are added to those of the runs before, which are in shared memory.
 func (e *contractSplitK) tileLoop(sides ...*side) {
 	if e.v.Schedule.Stages == 1 {
 		e.singleTile()
@@ -175,7 +175,7 @@ func (e *contractSplitK) tileLoop(sides ...*side) {
 `)
 }
 
-// singleTile multiplies all columns, which are one tile.
+// singleTile multiplies all columns in one tile.
 func (e *contractSplitK) singleTile() {
 	e.b.WriteString(`    fetch_a(0, begin_k, false);
     fetch_b(0, begin_k, false);
@@ -254,7 +254,7 @@ func (e *contractSplitK) tileEpilogue(c *ir.Contract) {
 	if !alongN {
 		along, across = across, along
 	}
-	// Where a turn of all threads is whole lines, a thread stays at one place along them.
+	// If one turn of all threads covers whole lines, a thread keeps its place along the lines.
 	steady := len(along.ranges) > 1 && e.v.Schedule.Threads%(along.tile/max(1, e.v.Schedule.Vector)) == 0
 	e.line("constexpr int CHUNKS = TILE_M * TILE_N / VECTOR, TURN = THREADS * %d;", parts)
 	if steady {
@@ -348,8 +348,8 @@ func smallDefines(v *ir.Variant) string {
 		s.TileM, s.TileN, s.TileK, s.PartM, s.PartN, s.Stages, max(1, s.Cluster))
 }
 
-// smallShared is the dynamic shared memory: the stages, and then in their place the sums. The totals of
-// runs come after the stages.
+// smallShared is the dynamic shared memory of the stages. The sums later use the same memory; the
+// totals of runs come after the stages.
 func smallShared(v *ir.Variant) int {
 	s, c := v.Schedule, v.Contract
 	tile := func(rows int, o ir.Operand) int {

@@ -17,7 +17,7 @@ type contractWarpgroup struct {
 // stagePart is the part of a pipeline stage that holds rows of one operand.
 type stagePart struct {
 	o           ir.Operand
-	to, origin  string // where the operand's rows in the stage begin, and the row of the tensor that is the first of them
+	to, origin  string // where the operand's rows begin in the stage, and which row of the tensor is the first
 	rows, first int    // rows of this part, and the row of the stage at which they begin
 	cluster     int    // blocks that copy a share each, and send it to all
 }
@@ -33,7 +33,7 @@ func (e *contractWarpgroup) kernel() {
 	c := e.v.Contract
 	e.line("using Element = %s;", spell.StorageType(c.Type))
 	e.line("const int extent_m = %s, extent_n = %s;", e.rowsInTiles(c, c.A, c.M, e.size(c.M)), e.rowsInTiles(c, c.B[0], c.N, e.columnsOf(c)))
-	if c.Taps == nil { // otherwise it is not the same for all tiles
+	if c.Taps == nil { // otherwise the number differs between tiles
 		e.line("const int all_steps = %s;", e.stepsOf(c))
 		e.splitK()
 	}
@@ -81,7 +81,7 @@ func (e *contractWarpgroup) copier(c *ir.Contract) {
 	e.line("barrier_wait(ring.empty_at(place.stage), place.parity ^ 1);")
 	s := e.v.Schedule
 	rowsA := s.TileM
-	if e.split { // rows that few rows leave in the stage are not filled: no result depends on them
+	if e.split { // a product of few rows does not fill all rows of a stage; no result depends on the others
 		rowsA = c.A.View.TileBytes() / stageLine
 	}
 	e.line("barrier_expect(full, %d * LINE + BYTES_B);", rowsA)
@@ -105,7 +105,7 @@ func (e *contractWarpgroup) endCopier() {
 }
 
 // moveRegisters writes one half of a move of registers from one role to the other. A block of two
-// warpgroups needs no such move: each thread may have as many registers as it can address.
+// warpgroups needs no such move, because each thread can have the largest number of registers.
 func (e *contractWarpgroup) moveRegisters(text string) {
 	if e.v.Schedule.Threads > 2*128 {
 		e.line("%s", text)
@@ -174,11 +174,12 @@ func plus(text string, n int) string {
 	return fmt.Sprintf("%s + %d", text, n)
 }
 
-// transposed is the argument of the instruction that says whether an operand lies along the sum.
+// transposed is the argument of the instruction that says whether an operand is contiguous along
+// the sum.
 var transposed = map[bool]int{false: 1, true: 0}
 
 // multiplier writes what the other warpgroups do: they sum over the stages, with one batch of products
-// queued behind the one that runs, then do the epilogue.
+// queued after the one that runs, and then compute the epilogue.
 func (e *contractWarpgroup) multiplier(c *ir.Contract) {
 	e.moveRegisters("registers_take<MULTIPLIER_REGISTERS>();")
 	e.line("const int role = warpgroup - MULTIPLIER / 128, turn = TURNS > 1 ? role : 0, block_m = TURNS > 1 ? 0 : role * BLOCKS_M;")
@@ -186,8 +187,8 @@ func (e *contractWarpgroup) multiplier(c *ir.Contract) {
 		e.line("const unsigned staging = ring.staging_of(uniform(threadIdx.x / 32) - MULTIPLIER / 32);")
 	}
 	e.line("Place place;")
-	// The parity of a stage tells only two successive fillings apart. So a warpgroup takes its turn when the
-	// other has seen all of its own stages full.
+	// The parity of a stage only distinguishes two successive fillings. So a warpgroup takes its turn when
+	// the other one has seen all of its own stages full.
 	e.line("if (turn > 0) place.skip(%s);", stagesAt(c, "Tiles::first_tile()"))
 	e.line("[[maybe_unused]] unsigned turn_parity = turn ^ 1;")
 	e.open("for (int tile = Tiles::first_tile() + turn * Tiles::tile_stride(); tile < tiles.count; tile += TURNS * Tiles::tile_stride())")
@@ -220,17 +221,17 @@ func (e *contractWarpgroup) multiplier(c *ir.Contract) {
 	e.close()
 }
 
-// stageLayout is the arguments that say how operands of 16 bits lie in a stage.
+// stageLayout is the arguments that describe the layout of 16-bit operands in a stage.
 func stageLayout(c *ir.Contract) string {
 	layout := fmt.Sprintf("%d, %d, Element", transposed[c.A.KLast], transposed[c.B[0].KLast])
-	if c.A.View != nil && c.A.View.Swizzle < stageLine { // few rows that lie side by side
+	if c.A.View != nil && c.A.View.Swizzle < stageLine { // a few rows side by side
 		layout += ", true"
 	}
 	return layout
 }
 
-// sumStages writes the sums over the stages: it queues the products of one stage, and frees the stage of
-// those before. When all are queued it is the other warpgroup's turn.
+// sumStages writes the sums over the stages: it queues the products of one stage, and frees the stage
+// before. When all products are queued, it is the other warpgroup's turn.
 func (e *contractWarpgroup) sumStages(c *ir.Contract) {
 	const othersTurn = "if constexpr (TURNS > 1) barrier_arrive(ring.turn_at(turn ^ 1));"
 	if inParts(c) {
@@ -281,13 +282,13 @@ func warpgroupGrid(_ *ir.Kernel, v *ir.Variant) *ir.Expr {
 	return ir.Apply(ir.OpMin, ir.Apply(ir.OpMul, shares, ir.IntConst(cluster)), ir.IntConst(int64(s.Blocks)))
 }
 
-// Registers of a thread of either role. Together they are the registers of three warpgroups, in a block
-// that has a multiprocessor to itself.
+// Registers of a thread in either role. Together, one warpgroup that copies and two that multiply have
+// all registers of a multiprocessor, which runs one block.
 const (
 	copierRegisters     = 40
 	multiplierRegisters = 232
-	partRegisters       = 8 // registers that a thread which multiplies has beside these where it adds up stages, or holds many sums; it gives as many where offsets of windows are wide
-	tileGroup           = 8 // clusters' shares along M that go along N together
+	partRegisters       = 8 // further registers of a multiplying thread if it adds up stages or holds many sums; it has so many fewer if offsets of windows are wide
+	tileGroup           = 8 // shares of clusters along M that move along N together
 )
 
 // manySums reports whether the sums of a thread leave few registers for the epilogue.
@@ -301,10 +302,10 @@ func manySums(v *ir.Variant) bool {
 
 func warpgroupDefines(v *ir.Variant) string {
 	s, copier, multiplier := v.Schedule, copierRegisters, multiplierRegisters
-	if inParts(v.Contract) || manySums(v) { // for the sums of two stages beside those of the tile, or for those of a large tile
+	if inParts(v.Contract) || manySums(v) { // registers for the sums of two stages beside those of the tile, or for the sums of a large tile
 		copier, multiplier = copier-2*partRegisters, multiplier+partRegisters
 	}
-	if s.Index64 && v.Contract.A.WindowTiles != nil { // for the places of what is copied, which windows have more of
+	if s.Index64 && v.Contract.A.WindowTiles != nil { // registers for places of copies, of which windows have more
 		copier, multiplier = copier+2*partRegisters, multiplier-partRegisters
 	}
 	splits := max(1, s.SplitK)
@@ -322,8 +323,8 @@ func warpgroupShared(v *ir.Variant) int {
 	return splitShared(v) + (v.Schedule.Threads-128)/32*staging
 }
 
-// tileBatch is the number of a tile's batch. Ranges whose extents are symbols divide numbers of the type of offsets, and those
-// alone, which has 64 bits in some classes.
+// tileBatch is the number of a tile's batch. If an extent of the batch is a symbol, the number is divided by it, and
+// must have the type of offsets, which has 64 bits in some classes.
 func tileBatch(batch []*ir.Range) string {
 	for _, r := range batch[min(1, len(batch)):] {
 		if r.Extent.Op != ir.OpConst {

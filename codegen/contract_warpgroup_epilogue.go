@@ -9,7 +9,7 @@ import (
 )
 
 // warpgroupEpilogue writes the epilogue. Each warp stages 16 rows of 64 sums at a time in shared memory,
-// so that a thread gets VECTOR neighbours of a row. Meanwhile the thread reads what else it needs. Then it
+// so that a thread gets VECTOR neighbours of a row. Meanwhile the thread issues its other reads. Then it
 // computes and stores.
 func (e *contractWarpgroup) warpgroupEpilogue(c *ir.Contract) {
 	row := e.v.Sections[1]
@@ -47,7 +47,7 @@ func (e *contractWarpgroup) rowLocalsOf(sec *ir.Section) []*ir.Local {
 
 // passes opens the loop over the vectors of a chunk that a thread takes.
 func (e *contractWarpgroup) passes() {
-	if manySums(e.v) { // nothing is kept in registers from pass to pass
+	if manySums(e.v) { // keep nothing in registers between passes
 		e.line("#pragma unroll 1")
 	} else {
 		e.line("#pragma unroll (PASSES <= 8 ? PASSES : VECTOR == 1 ? 8 : 2)")
@@ -67,8 +67,8 @@ func (e *contractWarpgroup) tileChunks(columns string) {
 	e.line("if (chunk_n >= extent_n) continue;")
 }
 
-// epiloguePosition writes where the thread's vector of this pass is in the chunk, and in the kernel's rows
-// from first on. It goes on with the next vector where that is outside.
+// epiloguePosition writes the place of the thread's vector of this pass: in the chunk, and in the kernel's
+// rows from first on. If the vector is outside, the thread goes on to the next.
 func (e *contractWarpgroup) epiloguePosition(c *ir.Contract, first string, uses []*ir.Expr) {
 	e.line("const int item = pass * 32 + threadIdx.x %% 32, at_row = item / VECTORS, at_column = item %% VECTORS * VECTOR;")
 	e.line("const INDEX at_m = %s + at_row, at_n = chunk_n + at_column;", first)
@@ -85,7 +85,7 @@ func (e *contractWarpgroup) epiloguePosition(c *ir.Contract, first string, uses 
 	e.vectorLength()
 }
 
-// interleaves reports whether results of neighbouring rows lie between each other. Of such rows all are present, or none.
+// interleaves reports whether results of neighbouring rows alternate in memory. Either all or none of these rows exist.
 func interleaves(v *ir.Variant) bool {
 	return slices.ContainsFunc(v.Sections[1].Stores, func(st *ir.Store) bool { return st.Between > 0 })
 }
@@ -111,7 +111,7 @@ func (e *contractWarpgroup) prefetches(c *ir.Contract) {
 	}
 	for _, l := range e.tileReads() {
 		r := readOf(l.Def)
-		if c.A.WindowTiles != nil || r.Guard != nil || !e.dependsOn(c.M, []*ir.Expr{l.Def}) { // reads that all rows share are in the cache soon
+		if c.A.WindowTiles != nil || r.Guard != nil || !e.dependsOn(c.M, []*ir.Expr{l.Def}) { // reads that all rows share will be in the cache anyway
 			continue
 		}
 		const line = 128 // bytes of a line
@@ -143,10 +143,10 @@ func (e *contractWarpgroup) firstOfLanes(c *ir.Contract, uses ...*ir.Expr) {
 	e.take(outer, "outer_n", uses...)
 }
 
-// prefetchReads writes the wide reads of the epilogue, which are in flight while the sums are staged. Of
-// what all rows share a thread reads one vector, because its columns are the same in every pass; of the
-// rest it reads the vectors of all passes together. convertShared writes the conversion of the shared
-// ones, for when they have arrived.
+// prefetchReads writes the wide reads of the epilogue, which are in flight while the sums are staged. A
+// thread has the same columns in every pass, so it reads one vector of a tensor that all rows share. Of
+// other tensors it reads the vectors of all passes together. convertShared writes the conversion of the
+// shared vectors, for when they have arrived.
 func (e *contractWarpgroup) prefetchReads(c *ir.Contract) (convertShared func()) {
 	var shared, each []*ir.Local
 	for _, l := range e.tileReads() {
@@ -157,7 +157,7 @@ func (e *contractWarpgroup) prefetchReads(c *ir.Contract) (convertShared func())
 		}
 	}
 	convertShared = e.sharedPrefetch(shared)
-	if len(each) == 0 || manySums(e.v) { // then these are read when they are needed
+	if len(each) == 0 || manySums(e.v) { // these are read when they are needed
 		return convertShared
 	}
 	for _, l := range each {

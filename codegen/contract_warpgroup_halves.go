@@ -8,8 +8,8 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// The epilogue of a warpgroup that needs nothing but the sums: it is computed in the registers of the
-// sums, and the results, of 16 bits, are staged in place of them.
+// An epilogue of a warpgroup that needs only the sums. It is computed in the registers of the sums,
+// and the results, of 16 bits, are staged instead of the sums.
 
 // Figures of a warp's staging: the elements in a row of results, and how many tensors' rows it holds.
 const (
@@ -44,8 +44,8 @@ func (e *contractWarpgroup) needsPlace(value *ir.Expr) bool {
 	return needs
 }
 
-// halvesEpilogue writes this epilogue. Of 16 rows and columns a thread holds what one instruction
-// (stmatrix) stores as four matrices.
+// halvesEpilogue writes this epilogue. One instruction (stmatrix) stores 16 rows and columns as
+// four matrices, from exactly the elements that each thread holds.
 func (e *contractWarpgroup) halvesEpilogue(c *ir.Contract) {
 	row := e.v.Sections[1]
 	e.tileChunks(strconv.Itoa(halvesColumns))

@@ -6,7 +6,7 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Sums that accumulators hold for one stage only: threads then add them to those of the stages before.
+// Sums that accumulators hold for one stage only. Threads then add them to the sums of earlier stages.
 
 // totalType is the C type of a sum of products of elements of a type.
 func totalType(t ir.DType) string {
@@ -16,12 +16,13 @@ func totalType(t ir.DType) string {
 	return "int"
 }
 
-// inParts reports whether threads add the sums of each stage to those of the others: of 8-bit floats, which tensor
-// cores add with fewer bits than f32 has, and of parts of f32, because tensor cores do not round sums but cut them off.
+// inParts reports whether threads add the sums of each stage to the total. They do for 8-bit floats, because tensor
+// cores add these with fewer bits than f32 has, and for parts of f32, because tensor cores truncate sums instead of
+// rounding them.
 func inParts(c *ir.Contract) bool { return c.Type.IsFloat() && c.Type.Size() == 1 || c.InParts() }
 
-// partSteps writes the loop over the stages where each is added by itself. It takes two at a time: one is
-// added while the other is multiplied.
+// partSteps writes the loop over the stages for this. It takes two stages at a time: one is added to the
+// total while the other is multiplied.
 func (e *contractWarpgroup) partSteps(c *ir.Contract) {
 	e.line("float part[2][BLOCKS_M][TILE_N / 2];")
 	e.open("for (int step = 0; step < steps; step += 2)")

@@ -2,9 +2,10 @@ package codegen
 
 import "github.com/fusec/fusec/ir"
 
-// What differs in a kernel of warpgroups whose columns are split over the blocks of a cluster (split-K).
+// The parts of a warpgroup kernel that differ if its columns are split over the blocks of a cluster
+// (split-K).
 
-// splitK writes how many stages a block multiplies, and which is the first.
+// splitK writes how many stages a block multiplies, and which is its first.
 func (e *contractWarpgroup) splitK() {
 	if !e.split {
 		e.line("const int steps = all_steps;")
@@ -70,8 +71,8 @@ func splitGrid(k *ir.Kernel, v *ir.Variant) *ir.Expr {
 	return ir.Apply(ir.OpMul, contractGrid(k, v), ir.IntConst(int64(v.Schedule.SplitK)))
 }
 
-// splitShared is the dynamic shared memory of a block: alignment, stages and barriers. The sums take the
-// place of the stages in the end.
+// splitShared is the dynamic shared memory of a block: alignment, stages and barriers. At the end the
+// sums use the memory of the stages.
 func splitShared(v *ir.Variant) int {
 	s := v.Schedule
 	const alignment, line, barriers = 1024, 128, 2 * 8

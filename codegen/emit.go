@@ -15,11 +15,11 @@ type traits struct {
 	vectorsAlong    func(k *ir.Kernel, v *ir.Variant) *ir.Range // range along which vectors run; nil for the last range of rows
 	hostDivides     bool                                        // threads compute few positions each, so the host turns their divisions into multiplications
 	mayMove         bool                                        // a value that is only read and stored may keep its storage type
-	choosesInWords  bool                                        // where reads of narrow elements may be outside, whole words are chosen between
+	choosesInWords  bool                                        // for reads of narrow elements that may be outside, the choice is made on whole words
 	columnsInOrder  bool                                        // a thread goes through columns in their order
-	acrossRows      bool                                        // vectors are of all rows together, and each lane has coordinates of its own
+	acrossRows      bool                                        // vectors run across the ends of rows, and each lane has coordinates of its own
 	byPosition      bool                                        // indices of several ranges of columns are written over one position
-	lanesInVectors  bool                                        // elements of bf16 are converted given their vector and their lane
+	lanesInVectors  bool                                        // the conversion of a bf16 element gets its vector and its lane
 	branchlessHints bool                                        // cache hints are chosen without a branch
 }
 
@@ -39,14 +39,14 @@ type emitter struct {
 	views    map[*ir.TMAView]string
 	ranges   map[*ir.Range]string
 	place    map[*ir.Local]string // text by which a local is read here
-	rawName  map[*ir.Local]string // registers that hold what a local's read gave
+	rawName  map[*ir.Local]string // registers that hold what a local has read
 	vectorIn map[*ir.Local]string // the current vector of these
 	done     map[*ir.Local]bool   // row-level locals that are written already
 	kept     map[*ir.Local]bool
 	staged   map[*ir.Local]string // place in shared memory of a read of the next row
-	outRows  map[*ir.Store]string // place in shared memory of what is stored of a row
-	stored   map[*ir.Local]string // elements read of a row, not converted yet
-	divisor  map[*ir.Range]string // text of a size with the factor that divides by it
+	outRows  map[*ir.Store]string // place in shared memory of the values that a row stores
+	stored   map[*ir.Local]string // elements of a row that were read and not converted yet
+	divisor  map[*ir.Range]string // text of a size with the factor for dividing by it
 	factors  []divisor            // sizes whose factors are arguments
 	whole    bool                 // the current piece is inside the row
 	assumed  []*ir.Expr           // conditions that hold for the current piece
@@ -59,8 +59,8 @@ type emitter struct {
 	block     string              // the block's number, or its group's
 	fresh     map[*ir.Arg]bool    // buffers that other blocks of the launch have written
 	replaced  map[*ir.Expr]string // cache hints of reads
-	counters  string              // counters that the launch has to itself
-	workspace string              // memory that the launch has to itself
+	counters  string              // counters of this launch alone
+	workspace string              // memory of this launch alone
 }
 
 func newEmitter(k *ir.Kernel, v *ir.Variant, t traits) *emitter {
@@ -170,7 +170,8 @@ func (e *emitter) rangeName(r *ir.Range) string { return e.ranges[r] }
 // name gives a local its C name, the first time it is met.
 func (e *emitter) name(l *ir.Local) string {
 	if text, ok := e.place[l]; ok {
-		// Another section may have had the local as an element of a vector: that is no name to declare.
+		// In another section the local may have been an element of a vector, whose text cannot be
+		// declared.
 		if name, _, _ := strings.Cut(text, "["); !strings.ContainsAny(name, ".(") {
 			return name
 		}

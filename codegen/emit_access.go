@@ -38,8 +38,8 @@ func (e *emitter) read(r *ir.Expr) string {
 	return fmt.Sprintf("(%s ? %s : %s)", guard, text, spell.Literal(r.Fill))
 }
 
-// access writes the place of a read and the condition that it is inside, "" where it always is. given are
-// the parts of the condition that are not known to hold already.
+// access writes the place of a read and the condition that it is inside, "" if it always is. given is the
+// part of the condition that is not known to hold already.
 func (e *emitter) access(r, given, place *ir.Expr) (guard, offset string) {
 	if given != nil {
 		guard = e.s.Expr(given)
@@ -74,7 +74,7 @@ func (e *emitter) lanesOf(l *ir.Local) string {
 // wideStore writes a store of all lanes at once.
 func (e *emitter) wideStore(st *ir.Store, values string) {
 	at := e.s.Expr(e.wideOffset(st.Offset))
-	if st.Between > 0 { // a thread stores the part of the rows' results that its row has the number of
+	if st.Between > 0 { // the n-th of these rows stores the n-th part of their results
 		e.line("interleave<%d, VECTORS>(%s, present);", st.Between, values)
 		at = fmt.Sprintf("%s + at_row %% %d * (VECTOR - 1)", at, st.Between)
 	}
@@ -96,7 +96,7 @@ func (e *emitter) policies() {
 	}
 }
 
-// cacheHint writes a cache hint for what a local reads where the condition holds.
+// cacheHint writes a cache hint for the read of a local, for when the condition holds.
 func (e *emitter) cacheHint(l *ir.Local, when *ir.Expr, policy string) {
 	if when == nil {
 		return
@@ -146,7 +146,7 @@ func storedAs(st *ir.Store, value string) string {
 	return value
 }
 
-// splitReads separates the reads whose places follow from the position alone: they are issued together,
+// splitReads separates the reads whose places depend only on the position. These are issued together,
 // before anything is computed.
 func (e *emitter) splitReads(full []*ir.Local) (reads, rest []*ir.Local) {
 	for _, l := range full {
@@ -172,9 +172,9 @@ func (e *emitter) raw(l *ir.Local, element string) string {
 	return name
 }
 
-// laneOf is an element of a vector before its conversion. Where rows are kept in registers, and where
-// blocks fold few reads each, an element of bf16 is written as its vector and its lane. In looped
-// reductions that changes the order of loads, which made sums slower.
+// laneOf is an element of a vector before its conversion. In strategies with lanesInVectors, an
+// element of bf16 is written as its vector and its lane. Looped reductions do not do this: it changed
+// the order of loads, and made sums slower.
 func (e *emitter) laneOf(l *ir.Local, element string) string {
 	vector, ok := strings.CutSuffix(element, ".v[v]")
 	if r := readOf(l.Def); ok && e.lanesInVectors && r != nil && r != l.Def && r.Type == ir.BF16 {

@@ -8,9 +8,9 @@ import (
 )
 
 // prefix finds the conditions of a section that hold for the first columns of a row and for no others, i +
-// c < n: ranges cut into chunks, and reads near an edge, test them at every column. It returns them with
-// the number of columns for which all hold, as text, or the number of all columns where there is no such
-// condition. The lanes of a thread have that number in common.
+// c < n. Ranges cut into chunks, and reads near an edge, have such conditions. It returns them with the
+// number of columns for which all hold, as text; without such conditions that is the number of all
+// columns. The number is the same for all lanes of a thread.
 func (e *emitter) prefix(sec *ir.Section, full []*ir.Local, cols string) (conds []*ir.Expr, limit string) {
 	outer := e.k.Cols[0]
 	limit = e.s.Expr(outer.Extent)
@@ -61,8 +61,8 @@ func conjuncts(sec *ir.Section, full []*ir.Local) []*ir.Expr {
 	return out
 }
 
-// holdsBelow returns n where cond holds for r < n and for no other r, whatever the
-// other columns; nil where it is no such condition.
+// holdsBelow returns n if cond holds exactly for r < n, whatever the other columns are; nil for
+// other conditions.
 func (e *emitter) holdsBelow(cond *ir.Expr, r *ir.Range) *ir.Expr {
 	if cond.Op != ir.OpLt || cond.Args[0].Type != ir.Index || usesFull(cond) {
 		return nil
@@ -81,7 +81,8 @@ func (e *emitter) holdsBelow(cond *ir.Expr, r *ir.Range) *ir.Expr {
 	return ir.Simplify(ir.AtZero(gap, r), e.s.Facts)
 }
 
-// given is what is left to test of a condition where those of e.assumed hold; nil for nothing.
+// given is the part of a condition that still has to be tested if those of e.assumed hold; nil
+// for none.
 func (e *emitter) given(cond *ir.Expr) *ir.Expr {
 	switch {
 	case cond == nil || holds(e.assumed, cond):

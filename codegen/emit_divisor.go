@@ -6,9 +6,9 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// A division by a size takes a tenth of a microsecond. Few threads have anything to hide it behind before
-// their first read. Where the size depends on symbols alone, the host computes a factor by which a
-// multiplication replaces the division: an argument of the kernel for each size.
+// A division by a size takes a tenth of a microsecond, and before their first read threads have nothing
+// to hide it behind. If the size depends only on symbols, the host computes a factor with which the
+// kernel multiplies instead. Each such size is one more argument of the kernel.
 
 // divisor is a size that the text divides by.
 type divisor struct {
@@ -17,8 +17,8 @@ type divisor struct {
 	size         *ir.Expr // the size for this schedule
 }
 
-// divisorOf is the text of what positions, which are not negative, are divided by: a size, with its factor
-// where that is an argument. name tells sizes apart.
+// divisorOf is the text of a divisor of positions, which are not negative: a size, with its factor if that
+// is an argument. Each size has its own name.
 func (e *emitter) divisorOf(name, text string, size *ir.Expr) string {
 	if size.Op == ir.OpConst || !e.takesFactors() {
 		return "(" + text + ")"

@@ -59,14 +59,14 @@ func (e *emitter) foldStep(f *ir.Fold, state string) string {
 	switch {
 	case where == nil:
 		return fmt.Sprintf("%s = %s;", state, folded)
-	case where.Op == ir.OpLocal && where.Local.Def == nil: // the condition is known already; a read behind a branch would wait for it
+	case where.Op == ir.OpLocal && where.Local.Def == nil: // the condition is known already; without a branch, reads do not wait for it
 		return fmt.Sprintf("%s = chosen(%s, %s, %s);", state, e.s.Bare(where), folded, state)
 	}
 	return fmt.Sprintf("if (%s) %s = %s;", e.s.Bare(where), state, folded)
 }
 
-// inOrder reports whether a thread that goes through the columns in their order meets positions in theirs,
-// from 0 on. In later passes over chunks it does not.
+// inOrder reports whether a thread that goes through the columns in order also meets the positions in
+// order, from 0 on. In later passes over chunks it does not.
 func (e *emitter) inOrder(index *ir.Expr) bool {
 	if !e.columnsInOrder || slices.ContainsFunc(e.v.Sections, func(s *ir.Section) bool { return s.Reverse }) {
 		return false
@@ -82,8 +82,8 @@ func foldResult(f *ir.Fold, state string) string {
 	return state
 }
 
-// safely writes the running maximum as the sums that depend on it read it: with 0 in place of -inf, so
-// that terms of -inf count as zero.
+// safely writes the running maximum for the sums that depend on it, with 0 in place of -inf, so that
+// terms of -inf count as zero.
 func (e *emitter) safely(f *ir.Fold, state string) {
 	name := e.names.Fresh(f.Result.Name + "_now")
 	e.line("const %s %s = %s == -infinity() ? 0 : %s;", foldType(f), name, state, state)

@@ -2,8 +2,9 @@ package codegen
 
 import "github.com/fusec/fusec/ir"
 
-// wideOffset is the offset of a wide access in row strategies. With several ranges of columns it is
-// written over the position c among all columns where that leaves no division: k*(H*W) + l is c itself.
+// wideOffset is the offset of a wide access in row strategies. If there are several ranges of columns,
+// it is written over the position c among all columns, provided that this leaves no division:
+// k*(H*W) + l is c itself.
 func (e *emitter) wideOffset(offset *ir.Expr) *ir.Expr {
 	if e.acrossRows {
 		return e.overPoints(offset)
@@ -33,7 +34,8 @@ func (e *emitter) overPosition(x *ir.Expr) *ir.Expr {
 // columnPosition is the range of c, the linear position of a column.
 func (e *emitter) columnPosition() *ir.Range { return e.position("c", e.k.Cols) }
 
-// position is a range over all points of ranges, under the name that the text has for the number of a point.
+// position is a range over all points of ranges. Its name is the variable in the text that holds the number
+// of a point.
 func (e *emitter) position(name string, ranges []*ir.Range) *ir.Range {
 	if e.column == nil {
 		e.column = &ir.Range{ID: -1, Name: name, Extent: product(extents(ranges))}
@@ -71,7 +73,7 @@ func (e *emitter) storeUses(stores []*ir.Store) []*ir.Expr {
 	return out
 }
 
-// overPoints writes the offset of a wide access, which runs with all rows together, over the number of its first point.
+// overPoints writes the offset of a wide access across the ends of rows as a function of the number of its first point.
 func (e *emitter) overPoints(offset *ir.Expr) *ir.Expr {
 	return ir.Simplify(ir.Apply(ir.OpAdd, e.position("first", e.k.Rows).At(), ir.AtZero(offset, e.k.Rows...)), e.s.Facts)
 }

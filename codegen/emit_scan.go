@@ -7,7 +7,7 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// scanPreludes is the prelude of scans, for kernels that have some.
+// scanPreludes is the prelude of scans; empty for kernels without scans.
 func scanPreludes(_ *ir.Kernel, v *ir.Variant) string {
 	if slices.ContainsFunc(v.Sections, func(s *ir.Section) bool { return len(s.Scans()) > 0 }) {
 		return skeleton.Text("scan")
@@ -15,8 +15,7 @@ func scanPreludes(_ *ir.Kernel, v *ir.Variant) string {
 	return ""
 }
 
-// waves groups scans that do not read each other: those of one wave share a
-// barrier.
+// waves groups scans that do not read each other; the scans of one wave share a barrier.
 func waves(scans []*ir.Fold) [][]*ir.Fold {
 	var out [][]*ir.Fold
 	for i, f := range scans {

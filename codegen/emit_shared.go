@@ -5,8 +5,8 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// stagedVectors writes where in shared memory the vectors of each staged read begin: the first at a place,
-// each of the others so many vectors after the one before.
+// stagedVectors writes where in shared memory the vectors of each staged read begin: those of the first
+// read at the given place, those of each further read so many vectors later.
 func (e *emitter) stagedVectors(qualifier, at, vectors string) {
 	for _, l := range e.v.Staged {
 		name := e.names.Fresh(l.Name + "_next")

@@ -7,8 +7,8 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// readDepth is the length of the longest chain of reads in an expression, each of which gives the place of
-// the next.
+// readDepth is the length of the longest chain of reads in an expression, in which each read is the index
+// of the next.
 func readDepth(x *ir.Expr) int {
 	depth, own := 0, 0
 	ir.Walk(x, func(x *ir.Expr) bool {
@@ -71,7 +71,7 @@ func (e *emitter) take(ranges []*ir.Range, linear string, uses ...*ir.Expr) {
 	}
 }
 
-// extentDivisor is the extent of a range, as what positions are divided by.
+// extentDivisor is the extent of a range, as a divisor of positions.
 func (e *emitter) extentDivisor(r *ir.Range) string {
 	switch known := e.divisor[r]; {
 	case known != "":
@@ -174,8 +174,8 @@ func sectionRoots(s *ir.Section) []*ir.Expr {
 	return out
 }
 
-// constant writes a local as a constant of the innermost block; the same local
-// may be written again in another.
+// constant writes a local as a constant of the innermost block of text; another block may write
+// the same local again.
 func (e *emitter) constant(l *ir.Local) {
 	text := e.s.Bare(l.Def)
 	name := e.name(l)

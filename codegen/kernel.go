@@ -9,8 +9,8 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// kernelText writes the text of one variant: what its strategy has in the table, and what all kernels
-// have.
+// kernelText writes the text of one variant: what the table has for its strategy, and what all
+// kernels have.
 type kernelText struct {
 	*emitter
 	row           spelled
@@ -31,7 +31,7 @@ func (e *kernelText) kernel() (string, error) {
 	}
 	parameters := e.parameters()
 	body := e.aside(e.body)
-	for _, d := range e.factors { // for which the body asked
+	for _, d := range e.factors { // the factors that the body needs
 		parameters = append(parameters, "Factor "+d.factor)
 	}
 	e.open("%s", e.signature(parameters))

@@ -13,12 +13,12 @@ import (
 type laneEmitter struct {
 	*emitter
 	allLanes bool                 // the current vector is inside
-	stays    bool                 // threads whose lanes are outside keep running, because they meet others at barriers
-	laneAt   map[*ir.Range]string // the coordinates of each lane, where they are not those of the first and counting on
+	stays    bool                 // threads whose lanes are outside keep running, because barriers wait for them
+	laneAt   map[*ir.Range]string // the coordinates of each lane, if they do not follow from those of the first by counting
 }
 
-// gathered writes a read of all lanes at once, in words where it is of narrow elements that
-// may be outside.
+// gathered writes a read of all lanes at once. If it reads narrow elements that may be outside,
+// it chooses between whole words.
 func (e *laneEmitter) gathered(to string, r *ir.Expr) string {
 	guard := e.given(r.Guard)
 	if guard == nil || !e.inWords(r) || !e.wholeLanes() || e.fresh[r.Arg] || e.replaced[r] != "" {
@@ -28,8 +28,8 @@ func (e *laneEmitter) gathered(to string, r *ir.Expr) string {
 	return fmt.Sprintf("load_where(%s, %s, %s + %s, %s);", to, inside, e.args[r.Arg], offset, spell.Literal(r.Fill))
 }
 
-// inWords reports whether the kernel chooses whole words between what is read and what replaces it
-// outside.
+// inWords reports whether the kernel chooses between what is read and its replacement outside in
+// whole words.
 func (e *laneEmitter) inWords(r *ir.Expr) bool {
 	return e.choosesInWords && inWords(e.v, r)
 }
@@ -52,9 +52,9 @@ func (e *laneEmitter) perLane(l *ir.Local) bool {
 	})
 }
 
-// flatLanes writes a loop over the lanes. Where the body only computes, lanes outside the tensors compute
-// too: that costs nothing, and a branch around each lane would keep the compiler from mixing their
-// instructions. Where the body accesses memory, as guarded says, they are left out.
+// flatLanes writes a loop over the lanes. If the body only computes, lanes outside the tensors compute
+// too: that costs nothing, while a branch around each lane would keep the compiler from mixing their
+// instructions. With guarded, the body accesses memory, and lanes outside are skipped.
 func (e *laneEmitter) flatLanes(guarded bool, body func()) {
 	if e.lane == nil {
 		e.line("[[maybe_unused]] constexpr int v = 0;")
@@ -153,8 +153,8 @@ func touchesMemory(sec *ir.Section) bool {
 	return slices.ContainsFunc(sec.Stores, func(st *ir.Store) bool { return !st.Wide }) || readsMemory(sectionRoots(sec)...)
 }
 
-// flatStores writes a section's stores; before, over the given locals, runs inside
-// the lane loop first. What is only moved is stored as it was read.
+// flatStores writes a section's stores. before runs first in the loop over lanes, which has the
+// given locals. Values that are only moved are stored as they were read.
 func (e *laneEmitter) flatStores(sec *ir.Section, locals []*ir.Local, before func()) {
 	vectors := map[*ir.Store]string{}
 	computed := before != nil
@@ -175,8 +175,8 @@ func (e *laneEmitter) flatStores(sec *ir.Section, locals []*ir.Local, before fun
 	}
 }
 
-// flatValues computes what a section stores in vectors, those that are not moved, and stores
-// the rest.
+// flatValues computes the vectors that a section stores, except those that are only moved, and
+// stores single elements.
 func (e *laneEmitter) flatValues(sec *ir.Section, locals []*ir.Local, before func(), vectors map[*ir.Store]string) {
 	outs := map[*ir.Store]string{}
 	for _, st := range sec.Stores {
@@ -201,8 +201,8 @@ func (e *laneEmitter) flatValues(sec *ir.Section, locals []*ir.Local, before fun
 	})
 }
 
-// moves is the vector that a wide store of a pointwise kernel writes unchanged, of elements whose type is
-// computed in another; "" for values that are computed.
+// moves is the vector that a wide store of a pointwise kernel writes unchanged, although its type would
+// be computed in another one; "" for values that are computed.
 func (e *laneEmitter) moves(st *ir.Store) string {
 	if !e.mayMove || !st.Wide || st.Value.Op != ir.OpLocal {
 		return ""
@@ -247,14 +247,16 @@ func (e *laneEmitter) vectorInside(first string, along *ir.Range) {
 	e.line("[[maybe_unused]] const int n = (int)min(%s - %s, (INDEX)VECTOR);", e.s.Expr(along.Extent), first)
 }
 
-// laneCoordinates writes the coordinates of lane v, in the scope of which they hide those of the first point.
+// laneCoordinates writes the coordinates of lane v. In the lane's scope they hide the variables of the first
+// point.
 func (e *laneEmitter) laneCoordinates() {
 	for _, r := range e.counted() {
 		e.line("[[maybe_unused]] const INDEX %s = %s[v];", e.ranges[r], e.laneAt[r])
 	}
 }
 
-// laneExtent is how many points vectors run along: those of the innermost range, or of all.
+// laneExtent is the number of points along which vectors run: those of the innermost range, or
+// of all ranges together.
 func (e *laneEmitter) laneExtent() *ir.Expr {
 	if e.acrossRows {
 		return product(extents(e.k.Rows))
@@ -267,7 +269,7 @@ func (e *laneEmitter) variesBetweenLanes(r *ir.Range) bool {
 	return r == e.lane || e.acrossRows && slices.Contains(e.k.Rows, r)
 }
 
-// counted lists the rows from the outermost one on that a coordinate of each point is needed of.
+// counted lists the row ranges from the outermost one whose coordinate each point needs.
 func (e *laneEmitter) counted() []*ir.Range {
 	var uses []*ir.Expr
 	for _, l := range e.v.Locals {

@@ -23,8 +23,8 @@ func (e *laneEmitter) ofColumns(sec *ir.Section) []*ir.Local {
 	return e.wants(ir.FullLevel, func(l *ir.Local) bool { return l.Level == ir.RowLevel }, sectionRoots(sec)...)
 }
 
-// flatColumn writes the work of one column: the locals that it needs and does not have yet, and what is
-// computed from them.
+// flatColumn writes the work of one column: the locals that it still needs, then its folds, scans and
+// stores.
 func (e *laneEmitter) flatColumn(sec *ir.Section, full []*ir.Local, states map[*ir.Fold]string) {
 	var inLane []*ir.Local
 	for _, l := range full {
@@ -53,8 +53,8 @@ func (e *laneEmitter) flatColumn(sec *ir.Section, full []*ir.Local, states map[*
 	e.flatStores(sec, inLane, compute)
 }
 
-// flatFolds folds one element of one lane; a maximum that others follow comes
-// first and rescales them at once.
+// flatFolds folds one element of one lane. A maximum that other folds follow comes first, and
+// rescales them.
 func (e *laneEmitter) flatFolds(sec *ir.Section, states map[*ir.Fold]string) {
 	for _, f := range sec.Folds {
 		if f.Running == nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// flatPoint writes the coordinates of position t, and n, how many of the thread's lanes are inside, unless
-// the text after it says that. leave is the statement for threads outside.
+// flatPoint writes the coordinates of position t, and with count also n, how many of the thread's lanes
+// are inside. leave is the statement for threads outside.
 func (e *laneEmitter) flatPoint(leave string, count bool) {
 	if e.lane == nil {
 		e.line("if (t > 0) %s;", leave)
@@ -20,7 +20,7 @@ func (e *laneEmitter) flatPoint(leave string, count bool) {
 	outer = outer[:len(outer)-1]
 	inside := fmt.Sprintf("t * VECTOR < %s", extent)
 	switch {
-	case len(outer) == 0 && e.stays && e.wholeLanes() && e.readsRows(): // threads outside read what the last vector does
+	case len(outer) == 0 && e.stays && e.wholeLanes() && e.readsRows(): // threads outside read the last vector
 		e.line("[[maybe_unused]] const INDEX first = min(t * VECTOR, (INDEX)%s - VECTOR);", extent)
 	case len(outer) == 0:
 		e.line("[[maybe_unused]] const INDEX first = t * VECTOR;")
@@ -29,7 +29,7 @@ func (e *laneEmitter) flatPoint(leave string, count bool) {
 		inside = fmt.Sprintf("t < %s * vectors", e.s.Expr(product(extents(outer))))
 		by := e.divisorOf("vectors", fmt.Sprintf("(%s + VECTOR - 1) / VECTOR", extent), ceilDiv(e.lane.Extent, int64(e.v.Schedule.Vector)))
 		e.line("[[maybe_unused]] const INDEX first = t %% %s * VECTOR;", by)
-		if e.stays { // threads outside read what the last row does
+		if e.stays { // threads outside read the last row
 			e.line("const INDEX outer = min(t / %s, (INDEX)%s - 1);", by, e.s.Expr(product(extents(outer))))
 		} else {
 			e.line("const INDEX outer = t / %s;", by)

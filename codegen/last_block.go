@@ -10,9 +10,10 @@ import (
 )
 
 // A kernel whose last blocks run another one (ir.LastBlock). Its text is a function for each of the two,
-// which differ from the kernels they would be alone only in what the block's number is, and the kernel,
-// which calls the second function in the block that comes last of its group (last_block.cuh). The blocks
-// of a group have neighbouring numbers, so that groups are reduced while others still run.
+// and a kernel that calls them: the second function runs in the block that comes last of its group
+// (last_block.cuh). The functions differ from separate kernels only in where the block's number comes
+// from. The blocks of a group have neighbouring numbers, so that some groups are reduced while others
+// still run.
 
 // lastBlockMacros are the macros that differ between the two functions. Those of the second are defined
 // with a prefix, and the text renames them for its function.
@@ -126,7 +127,7 @@ func (e *kernelText) pairParameters(f *kernelText) []string {
 	return out
 }
 
-// allSymbols are those of the kernel and of the one that its last blocks run.
+// allSymbols are the symbols of the kernel and of the one that its last blocks run.
 func (e *kernelText) allSymbols() []string {
 	return union(e.symbols, symbolsOf(e.k.LastBlock.Kernel, e.v.LastBlock))
 }
@@ -175,7 +176,7 @@ func (e *kernelText) callBoth(first, second string, f *kernelText) {
 	e.line("if (comes_last(%s, 0, gridDim.x)) %s;", e.counters, call(second, e.lastBlockArgs, f.symbols, "0"))
 }
 
-// pairLaunchArgs lists what the kernel's parameters are.
+// pairLaunchArgs lists the kernel's parameters as arguments of a launch.
 func (g *generator) pairLaunchArgs(k *ir.Kernel, v *ir.Variant, symbols []string) []ir.LaunchArg {
 	var out []ir.LaunchArg
 	add := func(a *ir.Arg) {

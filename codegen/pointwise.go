@@ -50,11 +50,10 @@ func (e *pointEmitter) sections() {
 	}
 }
 
-// apart writes the sections twice: for vectors that are inside, and for vectors that are so in part. The
-// branch written last is the one that the compiler lets follow. With one text for both, a read of narrow
-// elements would be of a vector or of some of its elements, and would have to be put together before the
-// next read is issued: each read would then wait for memory, and few threads have nothing to hide that
-// behind.
+// apart writes the sections twice: for vectors that are wholly inside, and for others. The compiler puts
+// the branch that is written last on the straight path. With one text for both, a read of narrow
+// elements would have two forms, whose results have to be joined before the next read is issued. Each
+// read would then wait for memory, and few threads cannot hide that.
 func (e *pointEmitter) apart() {
 	left, done := e.s.Expr(e.laneExtent())+" - first", maps.Clone(e.done)
 	e.open("if (%s < VECTOR)", left)

@@ -9,8 +9,9 @@ import (
 )
 
 // batch writes a pointwise kernel whose threads compute ITEMS vectors each, a block's width apart. It
-// issues all reads that depend on no other, then those whose places the first ones give, and so on; then
-// come the arithmetic and the stores. So all reads of one kind are in flight together.
+// first issues all reads that depend on no other read, then those whose indices the first ones have
+// read, and so on. The arithmetic and the stores follow. So all reads of one step are in flight
+// together.
 func (e *pointEmitter) batch() {
 	var all []*ir.Local
 	for _, sec := range e.v.Sections {
@@ -46,7 +47,7 @@ func (e *pointEmitter) eachItem(body func()) {
 	e.close()
 }
 
-// batchReads issues reads for all of the thread's vectors; what they give keeps its storage type.
+// batchReads issues reads for all of the thread's vectors. The results keep their storage type.
 func (e *pointEmitter) batchReads(reads []*ir.Local) {
 	for _, l := range reads {
 		if e.perLane(l) {

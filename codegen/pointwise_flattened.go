@@ -5,8 +5,8 @@ import (
 )
 
 // A flattened kernel gives each thread VECTOR consecutive points of all rows together. Wide accesses are at the number
-// of the first point. All else is read and computed at the coordinates of each point, which a thread finds by one
-// division for each range, of its first point, and by counting for the points after it.
+// of the first point. Everything else is read and computed at the coordinates of each point. A thread divides once for
+// each range to find the coordinates of its first point, and counts on from there.
 
 // flattened writes a kernel whose vectors run across the ends of rows.
 func (e *pointEmitter) flattened() {
@@ -22,8 +22,8 @@ func (e *pointEmitter) flattened() {
 	e.apart()
 }
 
-// coordinates writes the coordinates of each of the thread's points: of the ranges that something is computed or read
-// at, and of those inside them, whose ends say when an outer one goes on.
+// coordinates writes the coordinates of each of the thread's points, for the ranges that are used and for all ranges
+// inside these: the end of an inner range is where an outer one advances.
 func (e *pointEmitter) coordinates() {
 	ranges := e.counted()
 	if len(ranges) == 0 {
@@ -56,7 +56,8 @@ func (e *pointEmitter) coordinates() {
 	e.close()
 }
 
-// nextPoint goes on by one point: the innermost coordinate counts, and where a row ends, the one around it.
+// nextPoint writes the step to the next point: the innermost coordinate advances, and at the end of its
+// range the next outer one.
 func (e *pointEmitter) nextPoint(ranges []*ir.Range) {
 	last := len(ranges) - 1
 	name := e.ranges[ranges[last]]

@@ -40,14 +40,15 @@ func (e *pointEmitter) tileKernel() {
 	e.close()
 }
 
-// tileAt is a vector of a tile in shared memory. Where it is depends on the vectors before its row, so
-// that threads that read the tile in either direction do not use the same bank.
+// tileAt is a vector of a tile in shared memory. Its place is swizzled by its row, so that threads
+// that go through the tile in either direction do not use the same bank.
 func tileAt(tile, row string) string {
 	return fmt.Sprintf("%s[%s][at_q / VECTOR ^ (at_p / VECTOR) %% ALONG]", tile, row)
 }
 
-// chunks opens a loop over the thread's share of a tile's vectors or squares, unrolled so
-// that many reads are under way together: single elements are more than registers hold.
+// chunks opens a loop over the thread's share of a tile's vectors or squares. It is unrolled so
+// that many reads are under way together, but not fully for single elements, of which there are
+// more than registers hold.
 func (e *pointEmitter) chunks(count string) {
 	e.line("#pragma unroll 8")
 	e.open("for (int turn = 0; turn < %s / THREADS; ++turn)", count)

@@ -14,30 +14,30 @@ import (
 type rowEmitter struct {
 	*emitter
 	rowKind
-	inRows  map[*ir.Local]string // the place in shared memory of what is read of a row
+	inRows  map[*ir.Local]string // the place in shared memory of a read of a row
 	hoisted map[*ir.Local]bool   // kept values that are the same for all rows of a chunk, and read once
-	issued  []string             // names of values that are read for a store, and not used yet
+	issued  []string             // names of values that were read for a store and are not used yet
 	base    string               // in a looped reduction: the first column of the current piece
 	awaited bool                 // the kernel has waited until all blocks of the cluster run
 }
 
-// rowKind is what the strategies of this family differ in. A function that is nil does nothing, or what
-// RowPersistent and RowLoop do.
+// rowKind is the differences between the strategies of this family. A function that is nil does
+// nothing, or does what RowPersistent and RowLoop do.
 type rowKind struct {
 	looped      bool // rows are read in pieces, again in every pass
-	stays       bool // blocks go from row to row, in place of one block a row
-	accumulates bool // threads go through the rows of a chunk
+	stays       bool // persistent blocks go from row to row, instead of one block for each row
+	accumulates bool // threads go through all rows of a chunk
 	fetched     bool // reads of a row are prefetched to shared memory
 
 	vector  func()                   // writes the column c of a vector, and n
 	arrive  func()                   // waits for the prefetched row
-	arrived func(name string) string // is an expression for a vector of it
-	taken   func()                   // is called when the row has been taken out of shared memory
-	before  func()                   // is called ahead of an exchange between the row's threads,
-	behind  func()                   // and when all threads have met in it
-	row     func()                   // is called when a block has got its next row from the scheduler
-	staging func() (store func())    // fills the block's shared memory, and returns what stores from it
-	partial func(sec *ir.Section)    // adds an element to the results accumulated over rows
+	arrived func(name string) string // the expression for a vector of the prefetched row
+	taken   func()                   // called when the row has been read out of shared memory
+	before  func()                   // called before an exchange between the row's threads,
+	after   func()                   // and called after it, when all threads have met
+	row     func()                   // called when a block has got its next row from the scheduler
+	staging func() (store func())    // fills the block's shared memory, and returns the function that stores from it
+	partial func(sec *ir.Section)    // adds an element to the results that are accumulated over rows
 	// pass is a pass over the columns, and pairs folds two elements at a time where it can.
 	pass  func(number int, sec *ir.Section, full []*ir.Local, states map[*ir.Fold]string)
 	pairs func(f *ir.Fold, state string) bool
@@ -62,7 +62,7 @@ func (e *rowEmitter) kernel() {
 			block = "(blockIdx.x / CLUSTER)"
 		}
 		e.line("[[maybe_unused]] const INDEX row = (INDEX)%s;", block)
-	case sharesWarp(e.v): // which stays whole for exchanges; the last rows may be beyond what INDEX counts
+	case sharesWarp(e.v): // the warp stays whole for exchanges; the numbers of its last rows may not fit INDEX
 		e.line("const int lane = threadIdx.x %% ROW_THREADS;")
 		e.line("const bool inside = (unsigned long long)%s * (THREADS / ROW_THREADS) + threadIdx.x / ROW_THREADS < (unsigned long long)%s;",
 			e.block, e.s.Expr(rows))
@@ -71,7 +71,7 @@ func (e *rowEmitter) kernel() {
 	case s.Threads > s.RowThreads || e.looped:
 		e.line("const int lane = threadIdx.x %% ROW_THREADS;")
 		e.line("[[maybe_unused]] const INDEX row = %s;", at)
-	default: // the same row for all threads, as the compiler can see. Loops would keep more in registers
+	default: // the compiler can see that all threads have the same row; a loop would keep more in registers
 		e.line("const int lane = threadIdx.x;")
 		e.line("[[maybe_unused]] const INDEX row = (INDEX)%s;", e.block)
 	}
@@ -110,8 +110,8 @@ func rowBlocks(k *ir.Kernel, v *ir.Variant) *ir.Expr {
 // lastColumn is the range along which a vector's elements lie.
 func lastColumn(k *ir.Kernel, _ *ir.Variant) *ir.Range { return k.Cols[len(k.Cols)-1] }
 
-// sharesWarp reports whether several rows share a warp, or the threads of all rows have something to do together. Lanes
-// without a row take part as if theirs had no columns.
+// sharesWarp reports whether several rows share a warp, or the threads of all rows work together at some point. Lanes
+// without a row take part as if their row had no columns.
 func sharesWarp(v *ir.Variant) bool { return v.Schedule.RowThreads < 32 || v.Across != nil }
 
 // rowBody writes the sections of one row.
@@ -140,7 +140,7 @@ func (e *rowEmitter) rowSections(sections []*ir.Section) {
 	}
 }
 
-// rowStores writes the stores of one element a row, by its first thread.
+// rowStores writes the stores of one element for each row, by the row's first thread.
 func (e *rowEmitter) rowStores(sec *ir.Section) {
 	first := "lane == 0"
 	if sharesWarp(e.v) {
@@ -212,10 +212,10 @@ func (e *rowEmitter) stream(sec *ir.Section, full []*ir.Local, body func()) {
 	e.close()
 }
 
-// once writes a pass over a row whose reads are issued all at once. Where checks are needed at the end of a row
-// only, such as in the last of many chunks, and in scans, a branch without any check serves whole rows: with
-// checks, the work on one vector would wait for that on the others. Values that later passes need are
-// computed outside of such a branch.
+// once writes a pass over a row whose reads are all issued at once. If only the end of some rows needs checks,
+// such as in the last of many chunks, and in scans, whole rows get a branch without checks: with checks, the
+// work on one vector would wait for that on the others. Values that later passes need are computed outside of
+// this branch.
 func (e *rowEmitter) once(sec *ir.Section, full []*ir.Local, holds bool, body func()) {
 	if holds || len(e.v.Keep) > 0 || e.fetched {
 		body()

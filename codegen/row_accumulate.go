@@ -42,8 +42,8 @@ func accumulateBlocks(k *ir.Kernel, _ *ir.Variant) *ir.Expr {
 	return product(extents(k.Rows[:len(k.Rows)-len(k.Accumulated)]))
 }
 
-// chunkLoop writes a loop over the rows of a chunk around the body of a row: before it begins, and at the
-// end of each row.
+// chunkLoop writes a loop over the rows of a chunk around the body of a row. begin writes what comes
+// before the loop, next what comes at the end of each row.
 func (e *rowAccumulate) chunkLoop(begin, next func()) {
 	before := e.k.Rows[:len(e.k.Rows)-len(e.k.Accumulated)]
 	e.take(before, "(INDEX)blockIdx.x", e.every()...)
@@ -73,7 +73,8 @@ func (e *rowAccumulate) chunkLoop(begin, next func()) {
 	}
 }
 
-// hoist writes the reads of kept values that are the same for all rows of the chunk, ahead of the loop over them.
+// hoist writes the reads of kept values that are the same for all rows of the chunk, before the loop over the
+// rows.
 func (e *rowAccumulate) hoist() {
 	var same []*ir.Local
 	for _, l := range e.v.Keep {

@@ -2,15 +2,15 @@ package codegen
 
 import "github.com/fusec/fusec/ir"
 
-// Rows of a chunk in a ring: the next rows are on their way to shared memory while one is
-// worked on. A warp's share of a row is one piece, which the warp has the copy engine
-// fetch for itself and whose arrival a barrier of its own tells: warps wait for each
-// other in the folds over the row alone.
+// Rows of a chunk in a ring: the next rows are copied to shared memory while one is worked on.
+// A warp's share of a row is one piece. The warp starts its own copies by the copy engine and
+// has its own barrier for their arrival, so warps wait for each other only in the folds over a
+// row.
 
 // rowRing writes these kernels.
 type rowRing struct {
 	*rowAccumulate
-	refilled bool // the next row of the ring is on its way
+	refilled bool // the copy of the next row of the ring has been started
 }
 
 func newRowRing(e *emitter) *rowRing {
@@ -38,7 +38,7 @@ func (e *rowRing) arrivedVector(name string) string {
 	return name + "[((stage * WARPS + warp) * ITEMS + u) * 32 + threadIdx.x % 32]"
 }
 
-// ring writes the shares of the warps and the ring, and has the first rows fetched.
+// ring writes the shares of the warps and the ring, and starts the copies of the first rows.
 func (e *rowRing) ring() {
 	e.line("constexpr int WARPS = THREADS / 32;")
 	e.line("const int warp = threadIdx.x / 32;")
@@ -60,8 +60,8 @@ func (e *rowRing) ring() {
 	e.line("unsigned phase = 0;")
 }
 
-// fetchShare writes the function that has the warp's share of a row copied. Rows that
-// are left out of the chunk are its last ones.
+// fetchShare writes the function that starts the copy of the warp's share of a row. Rows that
+// the chunk lacks are its last ones.
 func (e *rowRing) fetchShare() {
 	used := definitions(e.v.Staged)
 	if e.k.Inside != nil {
@@ -86,8 +86,8 @@ func (e *rowRing) fetchShare() {
 	e.closeWith(";")
 }
 
-// refillStage has the stage in hand filled again, once all lanes of the warp have what
-// it held.
+// refillStage writes the copy that fills the current stage again, once all lanes of the warp
+// have read it.
 func (e *rowRing) refillStage() {
 	if !e.refilled {
 		e.line("__syncwarp();")
@@ -96,7 +96,7 @@ func (e *rowRing) refillStage() {
 	}
 }
 
-// ringShared is the shared memory of the rows of a chunk that are fetched ahead.
+// ringShared is the shared memory of the prefetched rows of a chunk.
 func ringShared(v *ir.Variant) int {
 	s := v.Schedule
 	return s.Stages * s.Items * s.Threads * s.Vector * stagedBytes(v)

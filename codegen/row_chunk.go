@@ -138,7 +138,7 @@ func (e *rowChunk) fetchChunk() {
 }
 
 // passOverChunks writes one pass over the chunks of a row. The first pass takes chunks as they arrive. The last pass
-// begins with the chunks in the ring, so that their places are free soon, and ends with those in registers.
+// begins with the chunks in the ring, so that their places become free early, and ends with those in registers.
 func (e *rowChunk) passOverChunks(number int, sec *ir.Section, full []*ir.Local, states map[*ir.Fold]string) {
 	first, last := number == 0, e.lastPass(sec)
 	if first {
@@ -246,8 +246,8 @@ func (e *rowChunk) arriveChunk() {
 	e.line("barrier_wait(shared_address(&arrived[warp][place]), parity);")
 }
 
-// freeChunk has the place of a chunk filled again once all lanes have used its values. Having issued the reads is
-// not enough: a copy could overtake a read whose value nothing has waited for.
+// freeChunk writes the copy that fills the place of a chunk again, once all lanes have used its values. It is not
+// enough that the reads were issued: the copy could overtake a read whose value nothing has waited for.
 func (e *rowChunk) freeChunk() {
 	e.line("__syncwarp();")
 	e.line("if (threadIdx.x %% 32 == 0) ++free_places, fetch();")

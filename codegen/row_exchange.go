@@ -35,7 +35,7 @@ func (e *rowEmitter) mergeStates(sec *ir.Section, states map[*ir.Fold]string) {
 		e.line("row_expect<ROW_THREADS, CLUSTER>(meetings, %s);", strings.Join(sizes, " + "))
 		meetings = "meetings"
 	}
-	for _, f := range folds { // the thread's own maximum stays: its sums are rescaled from it
+	for _, f := range folds { // the thread keeps its own maximum, because its sums are rescaled from it
 		if f.After != nil {
 			from, to := states[f.After], warps[f.After]
 			e.line("if (%s != %s) %s *= %s;", from, to, states[f], e.rescaled(f, from, to))
@@ -48,7 +48,7 @@ func (e *rowEmitter) mergeStates(sec *ir.Section, states map[*ir.Fold]string) {
 		e.shareTile()
 	}
 	e.line("row_sync<ROW_THREADS, CLUSTER>(%s);", meetings)
-	e.call(e.behind)
+	e.call(e.after)
 	if e.schedules(sec) {
 		e.takeRow()
 	}

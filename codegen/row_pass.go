@@ -26,11 +26,11 @@ func streamed(sec *ir.Section) bool {
 	return slices.ContainsFunc(sec.Folds, func(f *ir.Fold) bool { return f.After != nil })
 }
 
-// maxima first brings the running maxima up to date for the vectors in hand, and
-// rescales the sums that follow them once for all of these.
+// maxima first updates the running maxima with all current vectors, and rescales the sums that
+// follow them once for all of these.
 func (e *rowEmitter) maxima(sec *ir.Section, rest []*ir.Local, states map[*ir.Fold]string) {
 	var leaders, single []*ir.Fold
-	again := e.looped || e.stays || e.accumulates // else there is nothing yet to rescale
+	again := e.looped || e.stays || e.accumulates // otherwise there is nothing to rescale yet
 	for _, f := range sec.Folds {
 		if f.Running != nil {
 			leaders = append(leaders, f)
@@ -56,7 +56,7 @@ func (e *rowEmitter) maxima(sec *ir.Section, rest []*ir.Local, states map[*ir.Fo
 	}
 }
 
-// foldLanes folds the vectors in hand, lane by lane.
+// foldLanes folds the current vectors, lane by lane.
 func (e *rowEmitter) foldLanes(leaders []*ir.Fold, rest []*ir.Local, states map[*ir.Fold]string) {
 	var roots []*ir.Expr
 	for _, f := range leaders {

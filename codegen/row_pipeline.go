@@ -17,7 +17,7 @@ type rowPipeline struct {
 func newRowPipeline(e *emitter) *rowPipeline {
 	p := &rowPipeline{rowEmitter: newRow(e, false)}
 	p.rowKind = rowKind{stays: true, fetched: true, vector: p.position, arrive: p.arrive, arrived: p.arrivedVector,
-		before: p.refillEarly, behind: p.refill}
+		before: p.refillEarly, after: p.refill}
 	return p
 }
 
@@ -138,8 +138,8 @@ func (e *rowPipeline) refill() {
 	}
 }
 
-// refillEarly does the same ahead of that exchange, for blocks with a dynamic scheduler. They have room for one
-// prefetched row only, so no copy would be under way during the exchange.
+// refillEarly does the same before that exchange, for blocks with a dynamic scheduler. They have room for only
+// one prefetched row, so otherwise no copy would be under way during the exchange.
 func (e *rowPipeline) refillEarly() {
 	if e.v.Schedule.Dynamic && !e.refilled {
 		e.line("__syncthreads(); // all threads have taken theirs out of shared memory")

@@ -7,12 +7,12 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// rowReads writes the row-level values that do not depend on the row's folds ahead of the wait for the row, so that
-// their reads are under way meanwhile. What is computed from these reads is written where it is needed: here,
-// threads would wait for the reads.
+// rowReads writes the row-level values that do not depend on the row's folds before the wait for the row, so that
+// their reads are under way meanwhile. Values computed from these reads are written later, where they are needed,
+// because here threads would wait for the reads.
 func (e *rowEmitter) rowReads() {
 	have := func(l *ir.Local) bool { return e.done[l] }
-	after := map[*ir.Local]bool{} // values that need a fold's result, or something that is read
+	after := map[*ir.Local]bool{} // values that need the result of a fold, or of a read
 	for _, l := range e.wants(ir.RowLevel, have, e.every()...) {
 		read := readOf(l.Def)
 		after[l] = ir.Contains(l.Def, func(x *ir.Expr) bool {
@@ -63,9 +63,9 @@ func (e *rowEmitter) divisors() {
 	}
 }
 
-// earlyReads issues reads of single elements of a row, whose offsets follow from the row's number, ahead of the
+// earlyReads issues reads of single elements of a row, whose offsets follow from the row's number, before the
 // passes, so that they have arrived when the passes are done. Reads whose offsets are read themselves are left
-// out: the passes would wait for those offsets.
+// out, because the passes would wait for those offsets.
 func (e *rowEmitter) earlyReads(sections []*ir.Section) {
 	for _, sec := range sections {
 		have := func(l *ir.Local) bool { return e.done[l] }
@@ -96,7 +96,7 @@ func (e *rowEmitter) loadLoop(reads []*ir.Local) {
 	e.openVectors()
 	var wide, narrow []*ir.Local
 	for _, l := range reads {
-		if l.Wide || e.isStaged(l) { // in shared memory, rows are vectors always
+		if l.Wide || e.isStaged(l) { // in shared memory, rows are always vectors
 			wide = append(wide, l)
 		} else {
 			narrow = append(narrow, l)
@@ -127,7 +127,7 @@ func (e *rowEmitter) loadLoop(reads []*ir.Local) {
 	e.together(reads)
 }
 
-// together has the early reads issued together with the reads of the first pass.
+// together issues the early reads together with the reads of the first pass.
 func (e *rowEmitter) together(reads []*ir.Local) {
 	isEarly := func(l *ir.Local) bool { return slices.Contains(e.v.Early, l) }
 	first := slices.IndexFunc(reads, func(l *ir.Local) bool { return !isEarly(l) })
@@ -145,7 +145,7 @@ func (e *rowEmitter) together(reads []*ir.Local) {
 	e.issued = nil
 }
 
-// earlyRows issues the early reads of single elements of the row, ahead of the columns of the first pass.
+// earlyRows issues the early reads of single elements of the row, before the columns of the first pass.
 func (e *rowEmitter) earlyRows() {
 	for _, l := range e.v.Early {
 		if l.Level != ir.RowLevel || e.done[l] || e.stored[l] != "" {
@@ -208,9 +208,9 @@ func (e *rowEmitter) isStaged(l *ir.Local) bool {
 	return ok
 }
 
-// keptFirst splits the reads of a later pass: those that are kept are issued first, the others are left to the
-// loop that computes. The others come mostly from the L2 cache, and a vector at a time takes fewer registers than
-// the whole row.
+// keptFirst splits the reads of a later pass. Kept reads are issued first; the others are left to the loop that
+// computes. Those come mostly from the L2 cache, and reading a vector at a time takes fewer registers than
+// reading the whole row.
 func (e *rowEmitter) keptFirst(reads, rest []*ir.Local) (first, later []*ir.Local) {
 	for _, l := range reads {
 		if e.kept[l] {
@@ -223,7 +223,8 @@ func (e *rowEmitter) keptFirst(reads, rest []*ir.Local) (first, later []*ir.Loca
 }
 
 // launder hides from the compiler that the 16-bit and 8-bit values in registers are the same that an earlier pass
-// converted to f32. Otherwise it keeps the converted values, which take two or four times the registers.
+// converted to f32. Otherwise the compiler keeps the converted values, which take two or four times as many
+// registers.
 func (e *rowEmitter) launder(inRegisters map[*ir.Local]bool) {
 	for _, l := range e.v.Keep {
 		if r := readOf(l.Def); inRegisters[l] && r != nil && e.rawName[l] != "" && (r.Type.Size() < 4 || e.fetched) {

@@ -2,8 +2,8 @@ package codegen
 
 import "github.com/fusec/fusec/ir"
 
-// rowScans replaces the terms of each scan, for the vectors in hand, by the folds
-// up to them.
+// rowScans replaces the terms of each scan, in the current vectors, by the folds up to each
+// term.
 func (e *rowEmitter) rowScans(sec *ir.Section, rest []*ir.Local, states map[*ir.Fold]string) {
 	for _, wave := range waves(sec.Scans()) {
 		names, roots := e.waveTerms(wave)

@@ -2,9 +2,9 @@ package codegen
 
 import "github.com/fusec/fusec/ir"
 
-// Memory serves some multiprocessors faster than others, so blocks that go from row to row may
-// be given rows by a dynamic scheduler (ir.Schedule.Dynamic), which is a counter in memory: each begins with two rows and asks
-// for one more when it begins with a row, which goes along with the first exchange of the row.
+// Memory serves some multiprocessors faster than others. So blocks that go from row to row may get their rows from a
+// dynamic scheduler (ir.Schedule.Dynamic), which is a counter in memory. Each block begins with two rows, and requests
+// one more whenever it begins a row. The answer is passed on in the first exchange of the row.
 
 // schedulerOwn is the counter of the scheduler, for blocks that ask it for rows.
 func schedulerOwn(_ *ir.Kernel, v *ir.Variant) workspace {
@@ -44,7 +44,7 @@ func (e *rowEmitter) shareTile() {
 	e.line("const unsigned tile_warp = row_partial<Sum, ROW_THREADS, CLUSTER>(claimed, tile_slots[turn & 1], meetings);")
 }
 
-// takeRow makes the answer a row, which may be fetched from now on.
+// takeRow turns the answer into a row, which may be fetched from now on.
 func (e *rowEmitter) takeRow() {
 	e.line("if (more) row_2 = 2 * stride + (INDEX)row_total<Sum, ROW_THREADS, CLUSTER>(tile_warp, tile_slots[turn & 1]);")
 	e.line("more = more && row_2 < rows;")

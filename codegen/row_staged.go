@@ -9,12 +9,13 @@ import (
 
 // Rows that share warps and pass through shared memory (staged.cuh).
 
-// stagesRows reports whether some of what a body reads or stores of its rows does.
+// stagesRows reports whether a body has reads or stores of rows that pass through shared
+// memory.
 func stagesRows(v *ir.Variant) bool {
 	return sharesWarp(v) && v.Across == nil && (len(v.Staged) > 0 || len(stagedStores(v)) > 0)
 }
 
-// stagedStores are those of its stores that do.
+// stagedStores are the stores of a body that pass through shared memory.
 func stagedStores(v *ir.Variant) (out []*ir.Store) {
 	for _, sec := range v.Sections {
 		for _, st := range sec.Stores {
@@ -26,7 +27,8 @@ func stagedStores(v *ir.Variant) (out []*ir.Store) {
 	return out
 }
 
-// stagedRows has the block's rows read, and returns what stores them in the end.
+// stagedRows writes the reads of the block's rows, and returns the function that writes their
+// stores at the end.
 func (e *rowEmitter) stagedRows() (store func()) {
 	if !stagesRows(e.v) {
 		return func() {}

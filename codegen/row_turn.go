@@ -7,9 +7,9 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// rowTurn writes rows that are turned: memory runs along the rows in some of what is read or stored, and along the
-// columns in the rest. A block takes TILE_M neighbouring rows. What lies across is copied in the order of memory to a
-// tile in shared memory, or from one, and the threads of a row find their columns there.
+// rowTurn writes kernels with turned rows: some tensors are contiguous along the rows, and others along the columns.
+// A block takes TILE_M neighbouring rows. Tensors that are contiguous along the rows are copied, in the order of
+// memory, to or from a tile in shared memory, where the threads of a row find their columns.
 type rowTurn struct {
 	*rowEmitter
 	tiles map[any]string // of staged reads and stores, in shared memory
@@ -28,7 +28,8 @@ func turnDefines(v *ir.Variant) string {
 		ir.TurnedSkew(s), max(turnBatch, s.Vector))
 }
 
-// turned writes the block's tiles and what fills them, and returns what stores them in the end.
+// turned writes the block's tiles and the reads that fill them, and returns the function that
+// stores them at the end.
 func (e *rowTurn) turned() (store func()) {
 	s := e.v.Schedule
 	e.from = e.names.Fresh("rows_from")
@@ -70,8 +71,9 @@ func turnedAt(tile, row, vector string) string {
 	return fmt.Sprintf("%s[(%s) * PITCH + (%s) / VECTOR * SKEW + %s]", tile, row, row, vector)
 }
 
-// share opens a loop over the block's share of a tile: so many pieces of the rows by pieces of some columns, those of
-// neighbouring rows first, which are neighbours in memory. It writes the first row and the first column of a piece.
+// share opens a loop over the thread's share of a tile, in pieces of some rows by some columns. Neighbouring threads
+// have pieces of neighbouring rows, which are neighbours in memory. It writes the first row and the first column of a
+// piece.
 func (e *rowTurn) share(rows, columns string, uses ...*ir.Expr) {
 	cols := e.s.Expr(product(extents(e.k.Cols)))
 	e.open("for (int at = threadIdx.x; at < %[1]s * ((%[2]s + %[3]s - 1) / %[3]s); at += THREADS)", rows, cols, columns)
@@ -119,7 +121,7 @@ func (e *rowTurn) turnIn(l *ir.Local) {
 	e.close()
 }
 
-// turnVector writes how the v-th vector across a square is made of those that it was filled with.
+// turnVector writes the v-th vector of a transposed square, from the vectors that were read.
 func (e *rowTurn) turnVector(kind string) {
 	e.line("Vec<%s, VECTOR> turn_vector;", kind)
 	e.line("#pragma unroll")
@@ -148,5 +150,6 @@ func (e *rowTurn) turnOut(st *ir.Store) {
 	e.close()
 }
 
-// turnBatch is the columns, or a vector's if that has more, that a thread takes where it reads or stores single elements: so many are under way together.
+// turnBatch is the least columns that a thread takes together where it reads or stores single elements, so that many
+// accesses are under way.
 const turnBatch = 8

@@ -34,14 +34,15 @@ func (e *rowEmitter) position() {
 	case e.whole:
 		e.line("[[maybe_unused]] constexpr int n = VECTOR;")
 	case e.wholeVectors():
-		e.line("[[maybe_unused]] const int n = %sc < cols ? VECTOR : 0;", e.surely())
+		e.line("[[maybe_unused]] const int n = %sc < cols ? VECTOR : 0;", e.alwaysInside())
 	default:
 		e.line("[[maybe_unused]] const int n = (int)min(cols - c, (INDEX)VECTOR);")
 	}
 }
 
-// surely is a condition on the vectors of a thread that are inside the row whatever its length in this variant.
-func (e *rowEmitter) surely() string {
+// alwaysInside is a condition on the number of a vector under which it is inside the row, for every length that this
+// variant takes.
+func (e *rowEmitter) alwaysInside() string {
 	s := e.v.Schedule
 	if full := e.v.Least / (s.RowThreads * max(1, s.Cluster) * s.Vector); full > 0 {
 		return fmt.Sprintf("u < %d || ", full)
@@ -158,7 +159,7 @@ func (e *rowEmitter) vectorAt(l *ir.Local, rest []*ir.Local) {
 	e.noted(l.Span, "return %s;", e.lanesOf(l))
 	e.place = saved
 	e.closeWith("();")
-	if e.kept[l] { // in registers that were declared ahead of the passes
+	if e.kept[l] { // in registers that were declared before the passes
 		e.line("#pragma unroll")
 		e.line("for (int v = 0; v < VECTOR; ++v) %s = %s;", e.place[l], converted(l, e.laneOf(l, name+".v[v]")))
 		return

@@ -8,7 +8,7 @@ import (
 )
 
 // scatterEmitter writes kernels in which a block has a tile of places and folds the columns that go to
-// these.
+// these places.
 type scatterEmitter struct {
 	laneEmitter
 	binned bool // whether blocks divide the reading of keys, and pass columns on through bins
@@ -18,9 +18,9 @@ func newScatter(e *emitter, binned bool) *scatterEmitter {
 	return &scatterEmitter{laneEmitter: laneEmitter{emitter: e}, binned: binned}
 }
 
-// listsKernel writes a kernel in which a block lists the columns of its places, and then folds those
-// listed for each place. Where the list has no room for all, the block takes as many places at a time as
-// it has room for; a place with more columns than a list is taken alone.
+// listsKernel writes a kernel in which a block lists the columns of its places, and then folds the
+// listed columns of each place. If the list has no room for all, the block takes as many places at a
+// time as the list has room for. A place with more columns than a list is taken alone.
 func (e *scatterEmitter) listsKernel() {
 	s := e.v.Scatter
 	e.line("__shared__ Listed listed;")
@@ -103,8 +103,8 @@ func (e *scatterEmitter) placeAlone(s *ir.Scatter) {
 	e.close()
 }
 
-// scatterAll writes the list of the columns of all places of a block, for which most blocks have room;
-// where there is no room, it counts the columns.
+// scatterAll writes the list of the columns of all places of a block, for which most blocks have room.
+// If there is no room, it counts the columns.
 func (e *scatterEmitter) scatterAll() {
 	if e.binned {
 		room := e.s.Expr(binRoom(e.k, e.v))
@@ -122,7 +122,8 @@ func (e *scatterEmitter) scatterAll() {
 	e.close()
 }
 
-// scatterBegin writes the block's places, and the function that says to which a column goes.
+// scatterBegin writes the block's places, and the function that returns the place to which a
+// column goes.
 func (e *scatterEmitter) scatterBegin(s *ir.Scatter) {
 	e.scatterTile(s, "PLACES")
 	e.line("const int places = (int)min((INDEX)%s - origin, (INDEX)PLACES);", e.s.Expr(s.To.Extent))
@@ -143,8 +144,8 @@ func (e *scatterEmitter) scatterTile(s *ir.Scatter, each string) {
 	e.line("const INDEX origin = (INDEX)%s %% tiles * %s;", e.block, each)
 }
 
-// placeOf writes the function that says to which of the block's places a column goes, and for bins the one
-// that says to which of all places.
+// placeOf writes the function that returns to which of the block's places a column goes, and for bins also
+// the function that returns to which of all places.
 func (e *scatterEmitter) placeOf(s *ir.Scatter) {
 	e.rowLocals(s.Key, s.Rest)
 	e.placeFunction(s, "place_of", "int", "origin", "places")
@@ -153,8 +154,8 @@ func (e *scatterEmitter) placeOf(s *ir.Scatter) {
 	}
 }
 
-// placeFunction writes a function from a column to its place, counted from an origin, or to -1 where that
-// is none of the next places places.
+// placeFunction writes a function that returns the place of a column, counted from origin, or -1 if that
+// is not below places.
 func (e *scatterEmitter) placeFunction(s *ir.Scatter, name, result, origin, places string) {
 	e.open("const auto %s = [&](INDEX column) -> %s", name, result)
 	e.columnAt(s.Key, s.Rest)
@@ -221,7 +222,7 @@ func (e *scatterEmitter) eachPart(body func()) {
 	e.done = done
 }
 
-// there is the condition that one of the columns in flight exists.
+// there is the condition that the current one of the columns in flight exists.
 func (e *scatterEmitter) there() *ir.Expr {
 	l := &ir.Local{Name: "there", Type: ir.Bool, Level: ir.FullLevel}
 	e.place[l] = "there"
@@ -229,7 +230,7 @@ func (e *scatterEmitter) there() *ir.Expr {
 }
 
 // foldPrefetched writes the folds of the next columns of a place, all of which are in flight before the
-// first is folded. Where there are fewer, the others repeat one of them.
+// first is folded. If fewer columns are left, the spare reads repeat one of them.
 func (e *scatterEmitter) foldPrefetched(pass *ir.Section, states map[*ir.Fold]string, there, column string) {
 	e.line("#pragma unroll")
 	e.open("for (int u = 0; u < gathered; ++u)")

@@ -28,9 +28,9 @@ func (e *scatterEmitter) onceKernel() {
 // linesMost is the most vectors, of all columns, that are prefetched to the L2 cache.
 const linesMost = 1 << 20
 
-// prefetchLines writes a prefetch, a part by each block, of what the folds read of all columns. It begins
-// before a block knows which columns are its own: most go to some place, and they are in flight while the
-// keys are read.
+// prefetchLines writes a prefetch of what the folds read of all columns, of which each block does a part.
+// It begins before a block knows which columns are its own: most columns go to some place, and they are
+// in flight while the keys are read.
 func (e *scatterEmitter) prefetchLines(s *ir.Scatter) {
 	if len(s.Lanes(e.k.Rows)) != 1 {
 		return
@@ -59,7 +59,7 @@ func (e *scatterEmitter) prefetchLines(s *ir.Scatter) {
 	}
 }
 
-// Figures of bins, in columns. A bin has room for some multiple of what it gets where keys are spread
+// Figures of bins, in columns. A bin has room for a multiple of what it gets if keys are spread
 // evenly, and a little more.
 const (
 	binMost  = 2048 - 2 // as many as can be sorted in shared memory

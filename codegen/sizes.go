@@ -38,8 +38,8 @@ func ceilDiv(e *ir.Expr, by int64) *ir.Expr {
 	return ir.Apply(ir.OpFloorDiv, ir.Apply(ir.OpAdd, e, ir.IntConst(by-1)), ir.IntConst(by))
 }
 
-// rows are the ranges that the blocks of the kernel, or its groups, divide: all but the parts, where there
-// are other ranges.
+// rows are the ranges that the blocks of the kernel, or its groups, divide among themselves: all ranges
+// but the parts, if there are others.
 func (e *emitter) rows() []*ir.Range { return dealt(e.k, e.v) }
 
 func dealt(k *ir.Kernel, v *ir.Variant) []*ir.Range {

@@ -10,8 +10,8 @@ import (
 // sortEmitter writes kernels that sort rows.
 type sortEmitter struct{ *emitter }
 
-// kernel writes a kernel that sorts each row: how a key is read, what is stored at a place, and between
-// them the algorithm of the prelude.
+// kernel writes a kernel that sorts each row: how a key is read, the algorithm of the prelude, and what
+// is stored at a place.
 func (e *sortEmitter) kernel(of func(*ir.Variant) (string, int)) {
 	s := e.v.Sort
 	e.line("[[maybe_unused]] const INDEX row = (INDEX)blockIdx.x;")
@@ -38,8 +38,8 @@ func (e *sortEmitter) kernel(of func(*ir.Variant) (string, int)) {
 		e.s.Expr(s.Places.Extent))
 }
 
-// wordsAlone reports whether the block sorts words without their columns. Then words are all that is known
-// of the elements, and zeros of either sign have different words.
+// wordsAlone reports whether the block sorts words without their columns. The elements are then computed
+// from the words, so zeros of either sign need different words.
 func (e *sortEmitter) wordsAlone() bool {
 	s := e.v.Sort
 	return e.v.Strategy == ir.SortBlock && s.Type.IsFloat() && s.OneWord() && !s.Indexed()
@@ -110,8 +110,8 @@ func selector(v *ir.Variant, many bool) (class string, bytes int) {
 }
 
 // sortsKept reports whether a Selector sorts the keys that it keeps, which are words with their columns.
-// It counts instead where few are kept, and for rows that are read in pieces, which are so long that
-// sorting would not be noticed.
+// If few are kept it counts instead. So it does for rows that are read in pieces, which take so long
+// that the difference would not be noticed.
 func sortsKept(v *ir.Variant) bool {
 	return v.Sort.Places.Extent.Int > countedPlaces && v.Sort.Type.Size() <= wordBytes
 }

@@ -8,19 +8,19 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// spelled is a row of the table of strategies: how the kernels of one are spelled. What a row does not
-// name its kernels do not have.
+// spelled is a row of the table of strategies: how the kernels of one strategy are spelled. A field
+// that is not set means that the kernels have no such thing.
 type spelled struct {
 	traits
 	body       func(e *emitter)                           // writes what the threads of a block do
-	preludes   func(k *ir.Kernel, v *ir.Variant) string   // text ahead of the kernel, behind prelude.cuh
+	preludes   func(k *ir.Kernel, v *ir.Variant) string   // text before the kernel and after prelude.cuh
 	defines    func(v *ir.Variant) string                 // macros beside those that all kernels have
-	blocks     func(k *ir.Kernel, v *ir.Variant) *ir.Expr // of the grid,
-	perCluster bool                                       // or its clusters
+	blocks     func(k *ir.Kernel, v *ir.Variant) *ir.Expr // blocks of the grid
+	perCluster bool                                       // blocks counts clusters
 	shared     func(v *ir.Variant) int                    // bytes of dynamic shared memory
 	own        func(k *ir.Kernel, v *ir.Variant) workspace
 	resident   bool // all blocks are on the device at once, and stay
-	waits      bool // the body waits for the kernels ahead itself: it begins before they have ended
+	waits      bool // the body itself waits for earlier kernels, so it begins before they have ended
 }
 
 // strategies has a row for each ir.Strategy, by family. Nothing else in the package knows all families.
@@ -153,12 +153,13 @@ func scatterStrategies() map[ir.Strategy]spelled {
 	}
 }
 
-// text is the same preludes for all kernels of a strategy, by their files.
+// text is the preludes of a strategy that has the same for all kernels, by the names of their
+// files.
 func text(names ...string) func(*ir.Kernel, *ir.Variant) string {
 	return func(*ir.Kernel, *ir.Variant) string { return skeleton.Text(names...) }
 }
 
-// ownOf is what launches of a variant have to themselves.
+// ownOf is the workspace of each launch of a variant.
 func ownOf(k *ir.Kernel, v *ir.Variant) workspace {
 	if own := strategies[v.Strategy].own; own != nil {
 		return own(k, v)
@@ -173,7 +174,7 @@ func sorts(class func(*ir.Variant) (string, int), preludes ...string) spelled {
 		body:   func(e *emitter) { (&sortEmitter{e}).kernel(class) },
 		preludes: func(k *ir.Kernel, _ *ir.Variant) string {
 			own := skeleton.Text("sort", "network") + skeleton.Text(preludes...)
-			if findsPlaces(k) { // then the keys are there already
+			if findsPlaces(k) { // the kernel has the prelude of keys already
 				return own
 			}
 			return skeleton.Text("keys") + own

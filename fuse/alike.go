@@ -24,7 +24,8 @@ func encode(r *region, buffers map[*ir.Value]*ir.Buffer, p *program) *encoding {
 	return c
 }
 
-// encodePair is two regions, of which the first may run the other, and how their loops belong together.
+// encodePair writes two regions, of which the first may run the second in its last blocks, and how
+// their loops are paired.
 func encodePair(p *lastBlockPair, buffers map[*ir.Value]*ir.Buffer, of *program) *encoding {
 	c := encode(p.first, buffers, of)
 	c.region(p.then)
@@ -53,8 +54,8 @@ func (c *encoding) region(r *region) {
 	}
 }
 
-// kernel lowers a region, or gives it the body of one that is alike. What has one launch
-// with another kernel is lowered, and has a body of its own.
+// kernel lowers a region, or gives it the body of a region that is alike. A kernel that shares
+// a launch with another one is always lowered, and has a body of its own.
 func (f *fuser) kernel(r *region, buffers map[*ir.Value]*ir.Buffer, done map[*region]*kernel,
 	bodies map[string]lowered) *ir.Kernel {
 	if lo := done[r]; lo != nil {

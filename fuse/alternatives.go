@@ -9,12 +9,12 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Passes decide at the sizes that a program is usually run at. Where a decision would be another one at other
-// sizes, and costs much there, the graph is planned for those sizes too, and its kernels run where they are
-// the better ones: a program is planned for all its sizes.
+// Passes decide at the sizes that a program is usually run at (its default sizes). At other sizes the
+// decision may be wrong and cost much. For those sizes the graph is planned a second time, and at run time
+// the sizes choose between the two plans.
 
-// alternative is a graph as the passes rewrite it at sizes at which they do so in another way than work, which they
-// left at its usual sizes; nil where they do not.
+// alternative rewrites the graph at other sizes, and returns the result if the passes decide in another way there
+// than for work, which is the graph that they rewrote at the default sizes. It returns nil if they decide alike.
 func alternative(g, work *ir.Graph, opts Options) (*ir.Graph, error) {
 	if len(work.Symbols) == 0 || g.OneKernel || g.HasState() {
 		return nil, nil
@@ -29,7 +29,8 @@ func alternative(g, work *ir.Graph, opts Options) (*ir.Graph, error) {
 	return nil, nil
 }
 
-// planForAll is a plan that runs work at the sizes it was rewritten for, and other at its own.
+// planForAll is a plan that runs work at the sizes that work was rewritten for, and other at
+// all other sizes.
 func planForAll(work, other *ir.Graph, opts Options) *ir.Plan {
 	when, otherwise := work.For, other.For
 	if when == nil {
@@ -40,7 +41,8 @@ func planForAll(work, other *ir.Graph, opts Options) *ir.Plan {
 	return joinPlans(planned(work, opts, when), planned(other, opts, otherwise), when, otherwise)
 }
 
-// boundsIn is what a condition says of the least and the greatest of sizes; nil for nothing.
+// boundsIn is the part of a condition that bounds sizes from below or above; nil if there is
+// none.
 func boundsIn(when *ir.Expr) (bounds *ir.Expr) {
 	if when == nil {
 		return nil
@@ -56,7 +58,7 @@ func boundsIn(when *ir.Expr) (bounds *ir.Expr) {
 	return bounds
 }
 
-// boundsOfBoth are the bounds among a that b has too.
+// boundsOfBoth are the bounds in a that b implies too.
 func boundsOfBoth(a, b *ir.Expr) (both *ir.Expr) {
 	if a == nil {
 		return nil
@@ -69,20 +71,22 @@ func boundsOfBoth(a, b *ir.Expr) (both *ir.Expr) {
 	return both
 }
 
-// wholeAccess is the elements of 16 bits in an access of the largest size.
+// wholeAccess is the number of 16-bit elements in the largest access.
 const wholeAccess = 8
 
-// manyChannels is a size of symbols at which a tap of a window has channels for a whole step of its sum.
+// manyChannels is a size at which each tap of a window has enough channels for a whole step of the sum.
 const manyChannels = 64
 
-// Sizes at which products of f32 are small, and large enough for what pays for large ones only.
+// Sizes at which products of f32 are small, and sizes at which they are so large that being cut
+// into parts pays.
 const (
 	fewOfSize  = 64
 	manyOfSize = 4096
 )
 
-// otherSizes are a graph at other usual sizes, at which products that it has may be rewritten in another way: those of
-// 16 bits where rows are whole accesses or are not, those of f32 where they are large or small.
+// otherSizes are copies of a graph with other default sizes, at which passes may rewrite its products in another way.
+// For products of 16 bits it matters whether rows are whole numbers of accesses, for those of f32 whether they are
+// large or small.
 func otherSizes(g, work *ir.Graph, device ir.Device) (out []*ir.Graph) {
 	if slices.ContainsFunc(work.Values, form.IsTileProduct) {
 		out = append(out, withSizes(g, func(n int64) int64 {
@@ -91,7 +95,7 @@ func otherSizes(g, work *ir.Graph, device ir.Device) (out []*ir.Graph) {
 			}
 			return (n + wholeAccess - 1) / wholeAccess * wholeAccess
 		}))
-		if work.For != nil { // what is for few channels, too
+		if work.For != nil { // work may be for few channels, so many are tried too
 			out = append(out, withSizes(g, func(n int64) int64 { return (max(n, manyChannels) + wholeAccess - 1) / wholeAccess * wholeAccess }))
 		}
 	}
@@ -107,7 +111,7 @@ func otherSizes(g, work *ir.Graph, device ir.Device) (out []*ir.Graph) {
 	return out
 }
 
-// withSizes is a graph with other usual sizes.
+// withSizes is a copy of a graph with other default sizes.
 func withSizes(g *ir.Graph, other func(int64) int64) *ir.Graph {
 	out, sizes := g.Clone(), algebra.DefaultSizes(g)
 	for i := range out.Symbols {
@@ -117,8 +121,8 @@ func withSizes(g *ir.Graph, other func(int64) int64) *ir.Graph {
 	return out
 }
 
-// joinPlans is a plan that runs the kernels of first where when holds, and those of second otherwise, where it does
-// not. Both are plans of one graph, so their inputs and results are the same buffers.
+// joinPlans is a plan that runs the kernels of first where when holds, and those of second where otherwise, its
+// opposite, holds. Both are plans of one graph, so they share the buffers of inputs and results.
 func joinPlans(first, second *ir.Plan, when, otherwise *ir.Expr) *ir.Plan {
 	out := &ir.Plan{Graph: first.Graph, Buffers: first.Buffers, Kernels: first.Kernels, Refused: first.Refused}
 	names, slots := map[string]bool{}, 0
@@ -140,7 +144,7 @@ func joinPlans(first, second *ir.Plan, when, otherwise *ir.Expr) *ir.Plan {
 		out.Buffers = append(out.Buffers, b)
 	}
 	for _, k := range second.Kernels {
-		k.When, k.Name = otherwise, unlike(names, k.Name)
+		k.When, k.Name = otherwise, uniqueName(names, k.Name)
 		for _, a := range k.Args {
 			a.Buffer = is[a.Buffer]
 		}
@@ -149,8 +153,8 @@ func joinPlans(first, second *ir.Plan, when, otherwise *ir.Expr) *ir.Plan {
 	return out
 }
 
-// unlike is a name that no kernel has yet, made of the one given.
-func unlike(names map[string]bool, name string) string {
+// uniqueName makes a name that no kernel has yet from the given one.
+func uniqueName(names map[string]bool, name string) string {
 	fresh := name
 	for n := 2; names[fresh]; n++ {
 		fresh = fmt.Sprintf("%s_%d", name, n)

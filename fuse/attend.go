@@ -16,7 +16,7 @@ const (
 	attendTileN   = 64 // keys of a stage; 32 where heads are long or there is little shared memory
 	attendStages  = 2
 
-	wideKeys = 80 // parts of keys of a stage of f32 where heads are longer than 64, so that registers hold the sums
+	wideKeys = 80 // keys of an f32 stage times their parts where heads are longer than 64, so that registers hold the sums
 
 	attendFewQueries = 64 // most queries, with the heads of a group packed, for which the warps of a block divide the keys
 	attendFewThreads = 128
@@ -42,7 +42,7 @@ func (lo attendKernel) attendVariants() []*ir.Variant {
 			break
 		}
 		depth, width, fits := lo.depth(a, head), lo.padded(a.N, head), lo.fits(a, head)
-		if v := lo.attendWarpgroupVariant(*a, depth, width); v != nil && !lo.few {
+		if v := lo.attendWarpgroupVariant(*a, depth, width); v != nil && !lo.fewQueries {
 			v.When = algebra.And(fits, v.When)
 			out = append(out, v)
 		}

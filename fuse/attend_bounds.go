@@ -17,7 +17,7 @@ import (
 const (
 	boundGroup  = 64       // positions that share a bound; tiles are multiples or divisors of it
 	boundLeast  = 512      // least queries, and least keys, for which there are tiles to skip
-	boundScores = 16 << 20 // least scores of all heads: their products take about ten microseconds, part of which is saved
+	boundScores = 16 << 20 // least scores of all heads: their products take about ten microseconds, of which skipping tiles saves a part
 )
 
 // bounding collects the values that hold the bounds of a graph's masks.

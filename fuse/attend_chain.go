@@ -46,7 +46,7 @@ func (lo attendKernel) alsoSum(v *ir.Variant, a *ir.Attend) {
 func (lo attendKernel) chainMask(b *body, a *ir.Attend, s ir.Schedule) ir.TileMask {
 	t := lo.tileBounds(a, s)
 	none := ir.TileMask{Query: t.mask.Query, Key: t.mask.Key}
-	condition := form.WeightCondition(a.Weight) // of two sums both have the same one
+	condition := form.WeightCondition(a.Weight) // both sums of a pair have the same condition
 	if condition == nil || algebra.ReadsMemory(condition) {
 		return none
 	}
@@ -72,8 +72,8 @@ func (lo attendKernel) chainMask(b *body, a *ir.Attend, s ir.Schedule) ir.TileMa
 	return t.mask
 }
 
-// valuesIn is the product whose keys are the given values too, counted from 1, so that one tile serves both; 0 where
-// none is.
+// valuesIn is the number, from 1, of the product whose keys are also the given values, so that one tile serves both;
+// 0 if there is none.
 func valuesIn(a *ir.Attend, values *ir.Expr) int {
 	if len(a.N) != 1 {
 		return 0
@@ -90,7 +90,8 @@ func valuesIn(a *ir.Attend, values *ir.Expr) int {
 	return 0
 }
 
-// brought lists the locals that are f32 read from memory for a key alone, as many as the memory beside the tiles holds.
+// brought lists the f32 locals that are read from memory and depend on the key alone, as many as fit shared memory
+// beside the tiles.
 func (lo attendKernel) brought(v *ir.Variant, a *ir.Attend) (out []*ir.Local) {
 	const barrierBytes = 256
 	bytes := v.Schedule.Stages * v.Schedule.TileN * ir.F32.Size()
@@ -98,13 +99,15 @@ func (lo attendKernel) brought(v *ir.Variant, a *ir.Attend) (out []*ir.Local) {
 	return numbersOf(v, lo.k.Cols, append(slices.Clone(a.M), a.N...), most)
 }
 
-// ofQuery lists the locals that are f32 read from memory for a query alone, so few that registers hold them.
+// ofQuery lists the f32 locals that are read from memory and depend on the query alone, at most as many as
+// registers hold.
 func (lo attendKernel) ofQuery(v *ir.Variant, a *ir.Attend) []*ir.Local {
 	const most = 2
 	return numbersOf(v, a.M, append(slices.Clone(lo.k.Cols), a.N...), most)
 }
 
-// numbersOf lists locals that are f32 read from memory, at places that depend on the given ranges and not on others.
+// numbersOf lists at most the given number of f32 locals read from memory, at places that depend on ranges and not
+// on others.
 func numbersOf(v *ir.Variant, ranges, others []*ir.Range, most int) (out []*ir.Local) {
 	on, not := algebra.RangeSet(ranges), algebra.RangeSet(others)
 	for _, l := range v.Locals {
@@ -120,11 +123,11 @@ func numbersOf(v *ir.Variant, ranges, others []*ir.Range, most int) (out []*ir.L
 // chainKeys is the keys of a tile of a chain through wgmma: registers hold the scores of every product beside the sums.
 const chainKeys = 64
 
-// heldSlabs is how many slabs of queries registers hold beside scores, weights and sums, all or none: a product of queries
-// in registers reads half as much from shared memory, which is what bounds products of 64 keys.
+// heldSlabs is how many slabs of queries registers hold beside scores, weights and sums: all slabs or none. With the
+// queries in registers a product reads half as much from shared memory, and that is what limits products of 64 keys.
 func (lo attendKernel) heldSlabs(a *ir.Attend, s ir.Schedule) int {
 	const (
-		most    = 192                                 // registers for all these, which leaves those for addresses and bounds
+		most    = 192                                 // registers for all of these; the others are for addresses and bounds
 		perSlab = groupQueries * slab / warpgroup / 2 // 16-bit elements of a thread, two in a register
 	)
 	if a.InPlace() || !lo.plainWeights(a) {
@@ -142,8 +145,8 @@ func (lo attendKernel) heldSlabs(a *ir.Attend, s ir.Schedule) int {
 	return all
 }
 
-// plainWeights reports whether weights need few registers beside scores: they read no memory but a number of the query
-// or of the key, and call one special function.
+// plainWeights reports whether weights need few registers beside scores: all that they read is numbers that belong to
+// the query or to the key, and they call at most one special function.
 func (lo attendKernel) plainWeights(a *ir.Attend) bool {
 	weights := []*ir.Expr{a.Weight}
 	if a.Also != nil {
@@ -164,9 +167,10 @@ func (lo attendKernel) plainWeights(a *ir.Attend) bool {
 	return plain
 }
 
-// blocksStay reports whether blocks go from one tile of queries to the next: where all tiles have as much to do, or so few
-// keys, at the default sizes, that to begin with a tile takes as long as the differences between them. Else blocks that
-// come and go have their work spread better. Two sums leave no registers for it.
+// blocksStay reports whether blocks are persistent, and go from one tile of queries to the next. They are where all
+// tiles have the same work, or where the default sizes have so few keys that starting a tile costs as much as the work
+// of tiles differs. Otherwise one block for each tile balances the load better. With two sums there are no registers
+// for it.
 func (lo attendKernel) blocksStay(a *ir.Attend, s ir.Schedule) bool {
 	const fewKeys, rounds = 1024, 8
 	sizes := algebra.DefaultSizes(lo.g)
@@ -175,8 +179,8 @@ func (lo attendKernel) blocksStay(a *ir.Attend, s ir.Schedule) bool {
 		algebra.Estimate(algebra.Product(lo.k.Cols), sizes) <= fewKeys && tiles >= float64(rounds*lo.device.SMs))
 }
 
-// oneOfKeys keeps the longest range of keys in tiles, as oneOfQueries does of queries: for each point of the others all
-// tiles come. It returns the condition that tiles of that one range are mostly full; nil for no condition.
+// oneOfKeys keeps the longest range of keys in tiles, as oneOfQueries does for queries; the other ranges become loops
+// around the tiles. It returns the condition that tiles of that one range are mostly full; nil for no condition.
 func (lo attendKernel) oneOfKeys(a *ir.Attend) *ir.Expr {
 	if len(lo.k.Cols) == 1 {
 		return nil
@@ -226,7 +230,8 @@ func (lo attendKernel) chainWarpgroupVariant(a ir.Attend, depth, width int) *ir.
 	if len(maps) < operands { // one of them cannot be copied so
 		return nil
 	}
-	// One stage is multiplied by weights, one by queries, and one is copied.
+	// Three stages are in use at a time: one is multiplied by weights, one by queries, and one
+	// is being copied.
 	if s.Stages++; ir.ChainWarpgroupBytes(s, &a)+tableBytes > lo.device.SharedBlock {
 		s.Stages--
 	}

@@ -25,7 +25,7 @@ const (
 // bitsOf is the bits of magnitude of an integer type or of bool.
 func bitsOf(t ir.DType) int {
 	_, n := math.Frexp(t.Info().Max)
-	if t == ir.I64 || t == ir.Index { // whose largest value rounds up
+	if t == ir.I64 || t == ir.Index { // the largest value rounds up to a power of two
 		n--
 	}
 	return n

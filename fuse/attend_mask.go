@@ -35,7 +35,7 @@ func (lo attendKernel) tileMask(b *body, a *ir.Attend, s ir.Schedule) ir.TileMas
 // firstSeeMost reports whether a mask of positions alone leaves more tiles of keys to the first tile of queries than to
 // the last one, at the default sizes.
 func (lo attendKernel) firstSeeMost(m ir.TileMask, a *ir.Attend, s ir.Schedule) bool {
-	const mostCounted = 1 << 20 // keys, of which any number may be the default
+	const mostCounted = 1 << 20 // keys that are counted at most: the default size may be any number
 	sizes := algebra.DefaultSizes(lo.g)
 	queries, keys := int64(algebra.Estimate(algebra.Product(a.M), sizes)), algebra.Estimate(algebra.Product(a.Keys(lo.k)), sizes)
 	if m.Any == nil || len(a.M) != 1 || len(ir.FreeRanges(m.Any)) > 0 || algebra.ReadsMemory(m.Any) {

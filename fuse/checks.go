@@ -6,10 +6,10 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Checks of indices (ir.Check) are beside the program: their kernels join none of its
-// own, which stay what they are without checks.
+// Checks of indices (ir.Check) are computed beside the program. Their kernels never merge with
+// kernels of the program, so those are the same with and without checks.
 
-// onlyChecked are the values that checks need and results do not.
+// onlyChecked are the values that only checks need.
 func onlyChecked(g *ir.Graph) map[*ir.Value]bool {
 	if len(g.Checks) == 0 {
 		return nil
@@ -19,7 +19,7 @@ func onlyChecked(g *ir.Graph) map[*ir.Value]bool {
 		needed[o.Value] = true
 	}
 	only := map[*ir.Value]bool{}
-	for _, v := range slices.Backward(g.Values) { // readers come later
+	for _, v := range slices.Backward(g.Values) { // readers come later in the list, so they are seen first
 		if only[v] = !needed[v]; only[v] {
 			continue
 		}
@@ -30,13 +30,13 @@ func onlyChecked(g *ir.Graph) map[*ir.Value]bool {
 	return only
 }
 
-// apart reports whether just one of two regions is of checks.
+// apart reports whether exactly one of two regions computes checks.
 func (f *fuser) apart(a, b *region) bool {
 	return f.checks[a.members[0]] != f.checks[b.members[0]]
 }
 
-// resultKernels counts the kernels launched that results need: those that only check
-// indices are not the program's.
+// resultKernels counts the launched kernels that results need. Kernels that only check indices
+// do not count as the program's.
 func resultKernels(p *ir.Plan) int {
 	if len(p.Graph.Checks) == 0 {
 		return len(p.Launched())

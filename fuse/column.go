@@ -25,7 +25,7 @@ func (lo columnKernel) flatVariants() []*ir.Variant {
 		vector = 1
 	}
 	one := lo.oneGather(sections, lane, vector)
-	halves := len(lo.k.Cols) > 0 && lo.loopsColumns(algebra.Product(lo.k.Cols)) // few columns, or a window
+	halves := len(lo.k.Cols) > 0 && lo.loopsColumns(algebra.Product(lo.k.Cols)) // few columns, or a window for each row
 	flat := lo.aligned(along{sections: sections, lane: lane, vector: vector, halves: halves}, false, func(vector int) (ir.Schedule, *ir.Expr) {
 		s := ir.Schedule{Mapping: ir.FlatMapping, Threads: flatThreads, Vector: vector}
 		switch n := algebra.Product(lo.k.Cols); {
@@ -55,12 +55,13 @@ func (lo columnKernel) flatVariants() []*ir.Variant {
 	return slices.Concat(lo.tileVariants(sections, lane), lo.groupScans(sections, lane), lo.pipelinedScans(sections, lane), one, lo.slabVariants(sections, lane, vector, words), lo.fewColumns(along{sections: sections, lane: lane, vector: vector}), lo.flattened(lo.alone(flat, sections, lane), sections, lane, vector))
 }
 
-// storesApart is how many elements apart neighbouring results are stored at most where others lie between them, which
-// the same thread stores: those of a window.
+// storesApart is the largest stride, in elements, between results of neighbouring rows where a thread stores the
+// results of a whole window, which lie between.
 const storesApart = 16
 
-// storesBetween reports whether a pass stores results between which others lie. Neighbouring threads then store
-// neighbours of them, so that an access of a warp stays within few lines; vectors would take their places apart.
+// storesBetween reports whether the results that a pass stores for neighbouring rows have other results between
+// them in memory. Threads then take one row each, so that a store of a warp touches few lines. With vectors of
+// rows the threads' stores would be further apart.
 func storesBetween(sections []*ir.Section, lane *ir.Range) bool {
 	for _, s := range sections {
 		for _, store := range s.Stores {
@@ -76,9 +77,10 @@ func storesBetween(sections []*ir.Section, lane *ir.Range) bool {
 	return false
 }
 
-// loopsColumns reports whether each thread loops over all columns of its rows, a constant number: few, or windows that
-// lie over each other. What neighbouring threads read of such windows is in the cache already, and rows fill the
-// device, so a group of threads that shares the columns of a row would only add the exchange of its sums.
+// loopsColumns reports whether each thread loops over all columns of its rows. Their number n has to be constant, and
+// either small or that of overlapping windows. Neighbouring threads read the same elements of such windows, so these
+// are in the cache already, and the rows fill the device. If a group of threads shared the columns of a row, that
+// would only add an exchange of sums.
 func (lo columnKernel) loopsColumns(n *ir.Expr) bool {
 	if n.Op == ir.OpConst && lo.window {
 		return true
@@ -89,11 +91,11 @@ func (lo columnKernel) loopsColumns(n *ir.Expr) bool {
 	return n.Int <= threadColumns || lo.overlaps(overlapLeast) && algebra.PointsAt(lo.k.Rows, lo.sizes) >= ir.ReferenceSMs*forecast.ThreadsSM
 }
 
-// overlapLeast is how often each element of the largest tensor is read at least where rows are windows that lie over
-// each other, also where strides are most of a window: groups of threads took three times as long there.
+// overlapLeast is how often, at least, overlapping windows read each element of the largest tensor. It is low enough
+// for strides that are most of a window, where groups of threads took three times as long.
 const overlapLeast = 1.5
 
-// overlaps reports whether rows read elements that many other rows read too: each of the largest tensor so often at least.
+// overlaps reports whether the rows read each element of the largest tensor at least so often on average.
 func (lo columnKernel) overlaps(least float64) bool {
 	most := 0.0
 	for _, a := range lo.k.Args {
@@ -104,8 +106,8 @@ func (lo columnKernel) overlaps(least float64) bool {
 	return least*most <= algebra.PointsAt(lo.k.Rows, lo.sizes)*algebra.PointsAt(lo.k.Cols, lo.sizes)
 }
 
-// fewColumns are the variants for sizes at which the columns, whose number depends on symbols, are as few as those
-// that loopsColumns accepts of a constant number, where the default sizes are among these.
+// fewColumns are the variants for a number of columns that depends on symbols, for the sizes at which it is as
+// small as loopsColumns accepts of a constant. There are none if the default sizes have more columns.
 func (lo columnKernel) fewColumns(a along) []*ir.Variant {
 	n := algebra.Product(lo.k.Cols)
 	if n.Op == ir.OpConst || lo.hasScan() || algebra.PointsAt(lo.k.Cols, lo.sizes) > threadColumns {
@@ -117,7 +119,7 @@ func (lo columnKernel) fewColumns(a along) []*ir.Variant {
 }
 
 // oneGather are the variants of gathers with so few points that the device runs a thread for each vector at
-// once. A second vector in a thread would only wait for the first.
+// the same time. A thread has one vector, because a second one would only wait for the first.
 func (lo columnKernel) oneGather(sections []*ir.Section, lane *ir.Range, vector int) []*ir.Variant {
 	if len(lo.k.Cols) > 0 || !lo.gathers() {
 		return nil
@@ -143,5 +145,5 @@ func (lo columnKernel) streams() int {
 // itself or shares them with other threads.
 type columnKernel struct {
 	*kernel
-	window bool // each row is a window that its thread reads alone: see contract_window.go
+	window bool // each row is a window that one thread reads alone: see contract_window.go
 }

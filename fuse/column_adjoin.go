@@ -55,7 +55,8 @@ func (lo columnKernel) lanesOfLine(taps, bytes, size int64) int {
 	return 0
 }
 
-// linesOfWindow is how many lines a window has, counting those whose number is known.
+// linesOfWindow is how many lines a window has: the product of its outer ranges of constant
+// size.
 func (lo columnKernel) linesOfWindow() int64 {
 	lines := int64(1)
 	for _, c := range lo.k.Cols[:len(lo.k.Cols)-1] {
@@ -66,9 +67,9 @@ func (lo columnKernel) linesOfWindow() int64 {
 	return lines
 }
 
-// besideOf finds how reads move where windows lie side by side along the lanes, and returns the slide with the reads that
-// move so; nil where none does.
-func (lo columnKernel) besideOf(reads []*ir.Local, row, tap *ir.Range) (*ir.Slide, []*ir.Local) {
+// adjoiningSlide finds how reads move where windows lie side by side along the lanes, and returns the slide with the
+// reads that move so; nil where none does.
+func (lo columnKernel) adjoiningSlide(reads []*ir.Local, row, tap *ir.Range) (*ir.Slide, []*ir.Local) {
 	s := ir.Slide{Row: row, Tap: tap, Stride: tap.Extent.Int, Dilation: 1}
 	if tap.Extent.Int < 2 || tap.Extent.Int > stencilTap {
 		return nil, reads

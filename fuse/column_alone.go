@@ -14,7 +14,7 @@ import (
 // thread of a group reads only two or three single elements, and the exchange of the groups' sums takes longer than the
 // reads. If there are enough rows, a thread then takes all columns of its row.
 
-// rowsAlone is how many rows fill the device with a thread each.
+// rowsAlone is the number of rows that fill the device if each has one thread.
 const rowsAlone = ir.ReferenceSMs * forecast.ThreadsSM / 2
 
 // alone inserts a variant in which a thread has all columns of a row, where columns are few and rows are many. It stands
@@ -30,8 +30,8 @@ func (lo columnKernel) alone(flat []*ir.Variant, sections []*ir.Section, lane *i
 	return flat
 }
 
-// aloneColumns is up to how many columns a thread folds alone: 0 unless neighbouring threads read neighbours in memory. What
-// several passes read has to stay in the L1 cache.
+// aloneColumns is the most columns that a thread folds alone: 0 unless neighbouring threads read neighbours in memory.
+// If several passes read the columns, these have to stay in the L1 cache.
 func (lo columnKernel) aloneColumns() int64 {
 	if len(lo.k.Rows) == 0 || lo.hasScan() || lo.paired || lo.r.stream != nil || slices.ContainsFunc(lo.r.members, form.Crosses) ||
 		algebra.PointsAt(lo.k.Rows, lo.sizes) < rowsAlone || !lo.readsBesideRows() {

@@ -17,10 +17,10 @@ import (
 
 // Figures of the schedules of these blocks.
 const (
-	chainMost      = 16 // and at most
-	chainRegisters = 12 // for its accesses and states, where there are so many threads,
-	chainWork      = 8  // and the work of a point
-	chainFew       = 32 // registers for them where there are half as many threads
+	chainMost      = 16 // most accesses of a thread in its round
+	chainRegisters = 12 // of a thread, for its accesses and states, where there are ChainThreads of them
+	chainWork      = 8  // most work of a point
+	chainFew       = 32 // registers for accesses and states where there are half as many threads
 )
 
 // chains reports whether a kernel's blocks form chains.
@@ -28,8 +28,8 @@ func (lo columnKernel) chains(sections []*ir.Section) bool {
 	return lo.looksBack(sections) && forecast.Chainable(algebra.PointsAt(lo.k.Rows, lo.sizes), algebra.PointsAt(lo.k.Cols, lo.sizes), lo.vector())
 }
 
-// looksBack reports whether blocks may post their totals for others: the kernel has one pass over its columns, with
-// plain reductions and no stores, everything else follows from the totals, and it is no product.
+// looksBack reports whether blocks may post their totals for other blocks to read. That needs one pass over the
+// columns with plain reductions and no stores; all else has to follow from the totals. Products are excluded.
 func (lo columnKernel) looksBack(sections []*ir.Section) bool {
 	if len(lo.k.Rows) == 0 || len(lo.k.Accumulated) > 0 || slices.ContainsFunc(lo.r.members, form.Crosses) {
 		return false

@@ -7,9 +7,9 @@ import (
 
 // Figures of flattened kernels.
 const (
-	mostNear   = 4 // what the reads at other places than those of vectors cost at most, all together: see nearCost
-	mostStride = 4 // elements from one such place to the next
-	mostTurns  = 4 // lines that they lie on in turns
+	mostNear   = 4 // highest cost, in total, of the reads that are not vectors: see nearCost
+	mostStride = 4 // largest stride of such a read, in elements
+	mostTurns  = 4 // most lines between which such a read alternates
 )
 
 // flattened replaces the last variant of a kernel, which reads single elements, by one with vectors that run across the
@@ -22,10 +22,10 @@ func (lo columnKernel) flattened(flat []*ir.Variant, sections []*ir.Section, lan
 	return flat
 }
 
-// flattenedVariants are for pointwise kernels whose rows may be no whole number of vectors. A tensor with an element for
-// each point, in the order of the points, is read and stored in vectors that run across the ends of rows, so they suit all
-// sizes. Tensors of rows or columns alone are read for each point. There are none where vectors along the innermost range
-// suit all sizes, or gain nothing.
+// flattenedVariants are for pointwise kernels whose rows may not be whole numbers of vectors. A tensor with an element
+// for each point, in the order of the points, is read and stored in vectors that run across the ends of rows, so these
+// variants suit all sizes. A tensor of rows or columns alone is read point by point. There are no such variants if
+// vectors along the innermost range suit all sizes already, or gain nothing.
 func (lo columnKernel) flattenedVariants(sections []*ir.Section, lane *ir.Range, vector int) []*ir.Variant {
 	if len(lo.k.Cols) > 0 || len(lo.k.Rows) < 2 || len(lo.parts) > 0 || vector == 1 || lo.gathers() ||
 		ir.Multiple(lane.Extent, int64(vector), lo.inside(ir.FullLevel)) || !lo.readsFlattened(lane, vector) {
@@ -51,7 +51,8 @@ func (lo columnKernel) flattenedVariants(sections []*ir.Section, lane *ir.Range,
 	return []*ir.Variant{v}
 }
 
-// readsFlattened reports whether all that the kernel reads is read in such vectors, or is small, or lies near.
+// readsFlattened reports whether each read is such a vector, or of a small tensor, or cheap because
+// neighbouring points lie near each other.
 func (lo columnKernel) readsFlattened(lane *ir.Range, vector int) bool {
 	seen, cost := map[*ir.Expr]bool{}, 0
 	for _, root := range lo.roots() {
@@ -71,12 +72,12 @@ func (lo columnKernel) readsFlattened(lane *ir.Range, vector int) bool {
 // find the lines in the L1 cache. Elements that lie far apart, such as those that a transposition reads, cost too much.
 func (lo columnKernel) nearCost(offset *ir.Expr, lane *ir.Range) int {
 	along := lane
-	if lane.Extent.Op == ir.OpConst && lane.Extent.Int <= mostTurns { // the range around it walks lines that lane takes in turns
+	if lane.Extent.Op == ir.OpConst && lane.Extent.Int <= mostTurns { // the range around the lane moves along its lines
 		along = lo.k.Rows[len(lo.k.Rows)-2]
 	}
 	straight := ir.Rewrite(offset, func(e *ir.Expr) *ir.Expr {
 		switch {
-		case (e.Op == ir.OpMin || e.Op == ir.OpMax) && !ir.DependsOn(e.Args[1], along): // a bound keeps places inside
+		case (e.Op == ir.OpMin || e.Op == ir.OpMax) && !ir.DependsOn(e.Args[1], along): // a clamp, which changes few places
 			return e.Args[0]
 		case (e.Op == ir.OpMin || e.Op == ir.OpMax) && !ir.DependsOn(e.Args[0], along):
 			return e.Args[1]
@@ -85,7 +86,7 @@ func (lo columnKernel) nearCost(offset *ir.Expr, lane *ir.Range) int {
 		case e.Op == ir.OpMod && e.Args[1].Op == ir.OpConst && e.Args[1].Int <= mostTurns:
 			return ir.IntConst(0)
 		}
-		return e.Args[0] // a rotation begins again at its end, and a quotient is no further on
+		return e.Args[0] // a remainder rarely starts again, and a quotient moves less than its dividend
 	})
 	stride, ok := ir.Stride(straight, along, ir.Facts{Positive: true})
 	if !ok || stride.Op != ir.OpConst || max(stride.Int, -stride.Int) > mostStride {
@@ -94,7 +95,8 @@ func (lo columnKernel) nearCost(offset *ir.Expr, lane *ir.Range) int {
 	return int(max(1, stride.Int, -stride.Int))
 }
 
-// runsFlattened reports whether an access runs with the points of all rows together, starting at a multiple of vector.
+// runsFlattened reports whether an access has stride 1 over the points of all rows together, and begins at a multiple
+// of vector.
 func (lo columnKernel) runsFlattened(guard, offset *ir.Expr, vector int) bool {
 	if guard != nil || ir.Has(offset, ir.OpLocal, ir.OpRead) {
 		return false
@@ -106,9 +108,9 @@ func (lo columnKernel) runsFlattened(guard, offset *ir.Expr, vector int) bool {
 	return ir.Multiple(ir.AtZero(offset, lo.k.Rows...), int64(vector), lo.positive())
 }
 
-// smallArg reports whether a tensor has so few elements for the points of the loops that repeated reads find them in the
-// cache.
+// smallArg reports whether a tensor has so few elements, compared with the points of the loops, that repeated reads
+// find them in the cache.
 func (lo *kernel) smallArg(a *ir.Arg) bool {
-	const shared = 8 // points of the loops for each element
+	const shared = 8 // least points of the loops for each element
 	return !a.Write && shared*algebra.PointsAt(a.Buffer.Value.Axes, lo.sizes) <= algebra.PointsAt(lo.k.Rows, lo.sizes)
 }

@@ -15,13 +15,13 @@ const (
 	pipelinedScanThreads = 64      // of a block, each with rows to itself
 	pipelinedScanVector  = 4       // of them at most
 	pipelinedScanColumns = 8       // of a stage
-	pipelinedScanBytes   = 1 << 10 // on their way to a thread
+	pipelinedScanBytes   = 1 << 10 // that are being copied for a thread
 	pipelinedScanStages  = 2       // at least
 )
 
-// A groupScan is the shape of a block whose threads scan tiles of columns together: its threads, the columns of one
-// thread at a time at most, the least number of columns of a row that it is for, and the largest number of
-// neighbouring rows. More rows than that keep memory busy with one thread each. A tile is never longer than a row.
+// A groupScan is the shape of a block whose threads scan tiles of columns together: its threads, the most columns
+// that a thread has at a time, the fewest columns of a row that it is for, and the most neighbouring rows. With
+// more rows than that, one thread for each row keeps memory busy. A tile is never longer than a row.
 type groupScan struct{ threads, columns, least, rows int }
 
 var groupScanShapes = []groupScan{{512, 8, 512, 16384}, {512, 4, 129, 8192}, {128, 4, 0, 8192}}

@@ -14,7 +14,7 @@ import (
 
 const (
 	stripShort = 32                      // columns from which few rows are spread over more blocks
-	stripFull  = 2 * forecast.FullDevice // blocks that may be halved once more
+	stripFull  = 2 * forecast.FullDevice // least blocks for which narrow strips are made wider, which halves the blocks
 )
 
 // shareColumns sets how the threads of a flat schedule share the columns, and how many columns each has in flight, as
@@ -23,7 +23,7 @@ func (lo columnKernel) shareColumns(s *ir.Schedule, sections []*ir.Section, word
 	rows, cols := algebra.PointsAt(lo.k.Rows, lo.sizes), algebra.PointsAt(lo.k.Cols, lo.sizes)
 	chosen := forecast.ShareOf(cols)
 	if few := chosen.Blocks(rows, s.Vector) < forecast.StripLeast/2; few && chosen.Groups == forecast.GroupThreads && cols >= stripShort {
-		chosen.Groups *= 4 // more blocks, with less to do each
+		chosen.Groups *= 4 // more blocks, each with less work
 	}
 	for blocks := chosen.Blocks(rows, s.Vector); lo.narrowStrip(chosen, s.Vector) && chosen.Groups > forecast.GroupThreads && blocks >= stripFull; blocks /= 2 {
 		chosen.Groups /= 2

@@ -8,20 +8,22 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Slabs (ir.Schedule.LookBack). Where the columns of a reduction lie between ranges of its rows, those
-// of a slab, of all ranges of rows but the innermost, are in one piece of memory, and blocks of
-// one round of reads take them in the order of memory. There have to be many, so that the last
-// results, for which blocks wait, are few; measured, that is so at the sizes below.
+// Slabs (ir.Schedule.LookBack). In memory, the columns of a reduction may lie between the outer ranges
+// of its rows and the innermost one. All columns for one point of the outer ranges are then one piece
+// of memory, a slab. Blocks take the slabs in the order of memory, a round of reads each, and post
+// what they have folded. A block that comes later adds up the parts of a slab and computes its
+// results. This pays if there are many slabs, because blocks wait for the parts of the last ones. The
+// sizes below are measured.
 
 const (
-	slabBlocks   = 3 * forecast.SplitBlocks // blocks from which they are worth it,
-	slabMost     = forecast.FullDevice      // as many of a slab as are there at once, or fewer,
-	slabParts    = 4                        // and in so many parts: each posts what it has folded
-	slabLookBack = 384                      // blocks behind a slab's that have its results: more than are there at once
+	slabBlocks   = 3 * forecast.SplitBlocks // fewest blocks in all
+	slabMost     = forecast.FullDevice      // most blocks of a slab: as many as run at once
+	slabParts    = 4                        // fewest parts of a slab's columns, each of which one block posts
+	slabLookBack = 384                      // how many blocks later a slab's results are folded: more than run at once
 )
 
-// slabVariants are those for sizes of many slabs. They are for light work: threads that have more
-// to hold are slower than those that have all columns of their rows.
+// slabVariants are the variants for sizes with many slabs. They are for light work: if threads
+// need more registers, it is faster to give each thread all columns of its rows.
 func (lo columnKernel) slabVariants(sections []*ir.Section, lane *ir.Range, vector int, words float64) []*ir.Variant {
 	if !lo.looksBack(sections) || len(lo.k.Rows) < 2 || stateWords(sections) > 1 || words > 1 || lo.foldWork() > chainWork || !lo.between() {
 		return nil
@@ -29,17 +31,18 @@ func (lo columnKernel) slabVariants(sections []*ir.Section, lane *ir.Range, vect
 	schedule := func(vector int) ir.Schedule {
 		s := ir.Schedule{Mapping: ir.FlatMapping, Vector: vector}
 		lo.chain(&s, sections, words)
-		if s.Threads == forecast.ChainThreads { // fewer threads, with more to do, find their place
+		if s.Threads == forecast.ChainThreads { // smaller blocks, with more work for a thread, find room sooner
 			s = halved(s)
 		}
 		s.Chain, s.LookBack = 0, slabLookBack
 		return s
 	}
-	when := lo.manySlabs(schedule(vector), lane) // the same for rows that are not aligned
+	when := lo.manySlabs(schedule(vector), lane) // the same condition for vectors and for single elements
 	return lo.aligned(along{sections: sections, lane: lane, vector: vector}, false, func(vector int) (ir.Schedule, *ir.Expr) { return schedule(vector), when })
 }
 
-// manySlabs is the condition under which a schedule has slabs, and parts, enough.
+// manySlabs is the condition that the sizes give a schedule enough slabs and enough parts of
+// each.
 func (lo columnKernel) manySlabs(s ir.Schedule, lane *ir.Range) *ir.Expr {
 	slabs := algebra.Product(lo.k.Rows[:len(lo.k.Rows)-1])
 	parts := algebra.CeilDiv(algebra.Product(lo.k.Cols), int64(s.ColThreads*s.Unroll))
@@ -71,8 +74,8 @@ func (lo columnKernel) between() bool {
 	return found && all
 }
 
-// strideAt is how far apart elements for neighbours of a range are, at the default sizes; without
-// bound where that differs from one to the next.
+// strideAt is the stride of an offset along a range, at the default sizes; infinite if it is not
+// the same everywhere.
 func (lo columnKernel) strideAt(offset *ir.Expr, r *ir.Range) float64 {
 	stride, ok := ir.Stride(offset, r, ir.Facts{Positive: true})
 	if !ok {

@@ -15,15 +15,15 @@ import (
 
 // Figures of stencils.
 const (
-	stencilOverlap  = 2    // how often each element of the largest tensor is read at least
+	stencilOverlap  = 2    // least number of times that windows read each element of the largest tensor
 	stencilRows     = 4    // of a thread at most
-	stencilLanes    = 4    // of a thread whose stores are no vectors
+	stencilLanes    = 4    // of a thread whose stores are not vectors
 	stencilSums     = 32   // accumulators of a thread, in words
-	stencilSteps    = 1024 // folded elements of a thread that are written out: instructions, and time to compile
+	stencilSteps    = 1024 // folded elements of a thread, which the text unrolls: more take too long to compile
 	stencilTap      = 32   // taps of a slide at most
-	stencilStrides  = 4    // strides, and dilations, that are tried
+	stencilStrides  = 4    // largest stride, and largest dilation, that is tried
 	stencilThreads  = 256  // a block
-	stencilResident = 256  // threads of a multiprocessor below which each shall have fewer rows
+	stencilResident = 256  // if a multiprocessor would have fewer threads, each thread gets fewer rows
 )
 
 // stencilVariants are the variants in which a thread has a block of rows whose windows overlap; none where windows do not
@@ -70,7 +70,7 @@ func onePass(sections []*ir.Section) bool {
 type stencilOptions struct {
 	vector, rows int  // neighbours of the innermost range that a thread has, and rows at most
 	stores       bool // stores are vectors, for which sizes may have to be multiples
-	lines        int  // and so are reads of lines, all of them: of so many bytes where sizes have to be multiples; 0 for single elements
+	lines        int  // bytes of a vector in which all lines are read, for which sizes may have to be multiples; 0 for single elements
 	beside       bool // windows lie side by side, not over each other
 }
 
@@ -95,7 +95,7 @@ func (lo columnKernel) stencilOf(sections []*ir.Section, lane *ir.Range, o stenc
 		return nil
 	}
 	if v.Stencil.Along != nil && o.lines > 0 {
-		if !o.stores || o.beside { // then what is read is asked to be
+		if !o.stores || o.beside { // sizes may be required to be multiples for the sake of reads
 			when = lo.wholeLines(v, o.lines)
 		}
 		if !lo.inVectors(v) && !o.stores || o.beside && !readsWhole(v, o.lines) {
@@ -113,8 +113,8 @@ func (lo columnKernel) stencilOf(sections []*ir.Section, lane *ir.Range, o stenc
 	return v
 }
 
-// rowsOfStencil is how many rows of Down a thread takes, up to a limit: as many as its registers hold sums for, and as
-// the text of the kernel may unroll.
+// rowsOfStencil sets how many rows of Down a thread takes, up to a limit: as many as registers hold sums for, and as
+// the kernel's text may unroll.
 func (lo columnKernel) rowsOfStencil(v *ir.Variant, most int) {
 	words := stateWords(v.Sections) * v.Schedule.Vector
 	for v.Schedule.TileM = most; v.Schedule.TileM > 1; v.Schedule.TileM /= 2 {
@@ -124,8 +124,8 @@ func (lo columnKernel) rowsOfStencil(v *ir.Variant, most int) {
 	}
 }
 
-// stepsOfStencil is how many elements the unrolled text of a thread folds: those of all taps from Down's on, whose numbers
-// are constant.
+// stepsOfStencil is how many elements the unrolled text of a thread folds: those of all taps from Down's on, the
+// numbers of which are constant.
 func (lo columnKernel) stepsOfStencil(v *ir.Variant) int {
 	first := v.Stencil.Down
 	if first == nil {
@@ -149,7 +149,7 @@ func (lo columnKernel) stencil(v *ir.Variant, lane *ir.Range, o stencilOptions) 
 	last := len(lo.k.Cols) - 1
 	outer := lo.k.Cols
 	if o.beside {
-		if s.Along, reads = lo.besideOf(reads, lane, lo.k.Cols[last]); s.Along == nil {
+		if s.Along, reads = lo.adjoiningSlide(reads, lane, lo.k.Cols[last]); s.Along == nil {
 			return nil
 		}
 		return lo.placed(s, reads)
@@ -242,8 +242,8 @@ func (lo columnKernel) movedBy(s *ir.Slide, reads []*ir.Local) (moved []*ir.Loca
 	return moved
 }
 
-// waysToSlide are the strides and dilations that are tried. One of the two is 1: else neither the row nor the tap
-// follows from a place.
+// waysToSlide are the strides and dilations that are tried. One of the two is 1, because otherwise neither the
+// row nor the tap follows from a place.
 var waysToSlide = func() (out []ir.Slide) {
 	for _, turned := range []bool{false, true} {
 		for n := int64(1); n <= stencilStrides; n++ {
@@ -256,7 +256,7 @@ var waysToSlide = func() (out []ir.Slide) {
 	return out
 }()
 
-// moves reports whether an offset grows with the row and the tap of a slide as it would with their place.
+// moves reports whether an offset depends on the row and the tap of a slide only through their place.
 func (lo columnKernel) moves(s *ir.Slide, offset *ir.Expr) bool {
 	if !ir.DependsOn(offset, s.Row) || !ir.DependsOn(offset, s.Tap) {
 		return false
@@ -273,7 +273,7 @@ func (lo columnKernel) moves(s *ir.Slide, offset *ir.Expr) bool {
 	return ir.SameSize(ir.Apply(ir.OpMul, tap, ir.IntConst(s.Stride)), ir.Apply(ir.OpMul, row, dilation))
 }
 
-// over writes a read as a function of the place of a slide, instead of its row and its tap; nil where it is none.
+// over writes a read as a function of the place of a slide, instead of its row and its tap; nil if it cannot.
 func (lo columnKernel) over(s *ir.Slide, read *ir.Expr) *ir.Expr {
 	with := map[*ir.Range]*ir.Expr{}
 	if s.Dilation == 1 {
@@ -321,8 +321,8 @@ func (lo columnKernel) wholeLines(v *ir.Variant, bytes int) *ir.Expr {
 	return algebra.Divisible(v.Facts)
 }
 
-// inVectors marks lines that are read in aligned vectors, each of which lies inside of the tensor as a whole or not at all.
-// It reports whether all lines are.
+// inVectors marks the lines that can be read in aligned vectors, each either wholly inside the tensor or wholly
+// outside. It reports whether all lines can.
 func (lo columnKernel) inVectors(v *ir.Variant) bool {
 	all := true
 	for i := range v.Stencil.Reads {
@@ -367,7 +367,7 @@ func (lo columnKernel) lineBegins(v *ir.Variant, r *ir.StencilRead, width int64)
 	return false
 }
 
-// changesBetween reports whether a condition changes only between the vectors along a range: it does not depend on the
+// changesBetween reports whether a condition has one value within each vector along a range: it does not depend on the
 // point, or it compares something that grows with the point to a bound at which a vector begins.
 func changesBetween(cond *ir.Expr, along *ir.Range, width int64, facts ir.Facts) bool {
 	if !ir.DependsOn(cond, along) {

@@ -11,18 +11,17 @@ import (
 // Figures of the tile mapping.
 const (
 	tileSide    = 64 // points along either range: a 128-byte line of a 16-bit type
-	smallTile   = 32 // where there are few of those: a block for each multiprocessor
-	smallSide   = 16 // vectors along either range of such a tile: eight warps for one
-	tileVectors = 16 // of a thread's accesses along either range of a larger tile, which is a square for each thread
-	tileLeast   = 16 // points of a range from which tiles pay
+	smallTile   = 32 // where there would be fewer large tiles than multiprocessors
+	smallSide   = 16 // vectors along either range of such a tile, so that a block has eight warps
+	tileVectors = 16 // vectors along either range of a larger tile, of which each thread has a square
+	tileLeast   = 16 // least points of a range for which tiles pay
 	tileThreads = 256
 	tileShared  = 48 << 10 // bytes of shared memory a kernel has without asking
 )
 
-// tileVariants makes the variants of a pointwise kernel that reads a tensor
-// across its innermost range, as a transposition does; none where it does not. Tiles of
-// narrow elements are larger where there are enough of those, and tiles are smaller where
-// there are few.
+// tileVariants makes the variants of a pointwise kernel that reads a tensor across its
+// innermost range, as a transposition does; none for other kernels. Tiles of narrow elements
+// are larger if there are enough tiles. Tiles are smaller if there are few.
 func (lo columnKernel) tileVariants(sections []*ir.Section, lane *ir.Range) []*ir.Variant {
 	if len(lo.k.Cols) > 0 || len(lo.k.Rows) < 2 {
 		return nil
@@ -50,8 +49,8 @@ func (lo columnKernel) tileVariants(sections []*ir.Section, lane *ir.Range) []*i
 	return append(out, lo.tilesOf(sections, lane, tileSide, lo.vector())...)
 }
 
-// wholeTiles is a variant for ranges that are whole tiles, of which nothing is outside; nil
-// where that is not to be had.
+// wholeTiles is a variant for ranges that are whole numbers of tiles, so that it needs no
+// bounds checks; nil if there is none.
 func wholeTiles(v *ir.Variant, lane *ir.Range) *ir.Variant {
 	side := int64(v.Schedule.TileM)
 	whole := *v
@@ -63,8 +62,8 @@ func wholeTiles(v *ir.Variant, lane *ir.Range) *ir.Variant {
 	return &whole
 }
 
-// largeTile is the side of a tile of which each thread has a square of a vector's side, where
-// all that the kernel reads has room for it; else 0.
+// largeTile is the side of a tile of which each thread has a square as wide as a vector, if
+// such tiles of all tensors that are read fit shared memory; else 0.
 func (lo columnKernel) largeTile() int {
 	bytes, side := 0, tileVectors*lo.vector()
 	for _, a := range lo.k.Args {
@@ -78,8 +77,8 @@ func (lo columnKernel) largeTile() int {
 	return side
 }
 
-// tilesOf are the variants for tiles of a side: those for sizes at which what passes through shared memory is read in
-// vectors, and those for all others.
+// tilesOf are the variants for tiles of the given side: those for sizes at which the reads through shared memory are
+// vectors, and those for all other sizes.
 func (lo columnKernel) tilesOf(sections []*ir.Section, lane *ir.Range, side, vector int) []*ir.Variant {
 	out := lo.tilesRead(sections, lane, side, vector, true)
 	for _, v := range lo.tilesRead(sections, lane, side, vector, false) {
@@ -93,8 +92,8 @@ func (lo columnKernel) tilesOf(sections []*ir.Section, lane *ir.Range, side, vec
 	return out
 }
 
-// tilesRead are the variants for tiles of a side; assume is whether sizes may be asked to be multiples of a vector for
-// the sake of reads through shared memory.
+// tilesRead are the variants for tiles of the given side. assume says whether a variant may require sizes to be
+// multiples of a vector, so that its reads through shared memory are vectors.
 func (lo columnKernel) tilesRead(sections []*ir.Section, lane *ir.Range, side, vector int, assume bool) []*ir.Variant {
 	variants := lo.aligned(along{sections: sections, lane: lane, vector: vector}, false, func(vector int) (ir.Schedule, *ir.Expr) {
 		threads := min(tileThreads, side/vector*side/vector)
@@ -116,8 +115,9 @@ func (lo columnKernel) tilesRead(sections []*ir.Section, lane *ir.Range, side, v
 	return out
 }
 
-// stage marks the reads that pass through shared memory: those that are not
-// contiguous along the innermost range but along another one, the same for all.
+// stage marks the reads that pass through shared memory: those that are contiguous along
+// another range than the innermost one. It returns that range, which is the same for all of
+// them.
 func (lo columnKernel) stage(v *ir.Variant, lane *ir.Range, assume bool) *ir.Range {
 	shared := 0
 	for _, l := range v.Locals {

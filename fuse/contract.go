@@ -29,7 +29,7 @@ func (lo productKernel) contractVariants(c *ir.Contract) []*ir.Variant {
 			continue
 		}
 		if len(out) > 0 && aligned == largerSide && ir.Equal(algebra.OrTrue(v.When), algebra.OrTrue(out[0].When)) {
-			continue // the smaller side asks for nothing more
+			continue // the smaller side requires nothing more of the sizes
 		}
 		out = append(out, v)
 		if !algebra.Assumes(v.Facts) && aligned != neitherSide {
@@ -39,7 +39,8 @@ func (lo productKernel) contractVariants(c *ir.Contract) []*ir.Variant {
 	return out
 }
 
-// sides are those of a product for whose sake sizes may be asked to be multiples of a vector.
+// sides says for which sides of a product a variant may require sizes to be multiples of a
+// vector.
 type sides uint8
 
 const (
@@ -48,7 +49,7 @@ const (
 	bothSides
 )
 
-// assumes reports whether sizes may be assumed for an operand of a product.
+// assumes reports whether a variant may require such sizes for an operand of a product.
 func (lo productKernel) assumes(aligned sides, o *ir.Operand, c *ir.Contract) bool {
 	if aligned != largerSide {
 		return aligned == bothSides
@@ -129,7 +130,8 @@ func (lo productKernel) contractVariant(c ir.Contract, aligned sides) (v *ir.Var
 	return v, any || c.A.Wide
 }
 
-// worthTiles is the condition that tiles pay: both sides have at least so many rows.
+// worthTiles is the condition that tiles pay: both sides have at least the given number of
+// rows.
 func (lo productKernel) worthTiles(c *ir.Contract, least int64) *ir.Expr {
 	atLeast := func(ranges []*ir.Range, n int64) *ir.Expr {
 		return ir.Apply(ir.OpLe, ir.IntConst(n), algebra.Product(ranges))
@@ -137,8 +139,8 @@ func (lo productKernel) worthTiles(c *ir.Contract, least int64) *ir.Expr {
 	return algebra.And(algebra.And(atLeast(c.M, least), atLeast(c.N, least)), atLeast(lo.columns(), contractColumns))
 }
 
-// operand chooses how one side is read: along which of its ranges it is contiguous, and whether whole
-// vectors of type t are aligned. It adds to needs what that asks of the sizes.
+// operand chooses how one side is read: along which of its ranges it is contiguous, and whether
+// vectors of type t are aligned. It adds to needs what that requires of the sizes.
 func (lo productKernel) operand(o *ir.Operand, own []*ir.Range, t ir.DType, needs *algebra.Needs) {
 	read := directRead(o.Value)
 	main := read

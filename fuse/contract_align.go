@@ -49,7 +49,7 @@ func (lo productKernel) epilogueLanes(v *ir.Variant, c *ir.Contract, needs *alge
 		group = c.M
 	}
 	if algebra.Innermost(group) != lane {
-		return // the batch is innermost, so every element is accessed by itself
+		return // the batch is innermost in memory, so every element is accessed by itself
 	}
 	vector := int64(lo.vector())
 	if c.A.Window != nil || c.B[0].Window != nil { // an axis of an image is short, and often no whole vector

@@ -6,10 +6,9 @@ import (
 )
 
 // largeFMA are the large tiles of multiply-adds in f32. The rules choose the first one; a measurement may
-// choose another. A thread that computes 8 x 8 reads just as many bytes from shared memory as that
-// delivers during its multiplications. One that computes 16 x 8 reads three quarters as many bytes for
-// each multiplication with half the threads, and with few columns in a stage it has registers for
-// prefetching.
+// choose another. A thread that computes 8 x 8 needs exactly the rate at which shared memory delivers. A
+// thread that computes 16 x 8 reads three quarters as many bytes for each multiplication. That takes half
+// as many threads, and with few columns in a stage there are registers for prefetching.
 var largeFMA = []splitShape{
 	{m: 128, n: 128, k: 8, partM: 16, partN: 8, stages: 4, blocks: 2, run: longRun},
 	looseFMA,
@@ -63,7 +62,7 @@ var cutTiles = []cutTile{
 	{mediumFMA, 8, 34, 66, 33},
 	{mediumFMA, 3, 67, 124, 33},
 	{mediumFMA, 2, 125, 198, 33},
-	{mediumFMA, 2, 265, 440, 33}, // with large tiles a multiprocessor would have little more than one tile
+	{mediumFMA, 2, 265, 440, 33}, // large tiles would give a multiprocessor little more than one
 	{lowFMA, 8, 32, 132, 17},
 }
 

@@ -9,10 +9,10 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Figures of the gemv mapping.
+// Figures of the gemv mapping: products in which one side has few rows.
 const (
 	gemvLeast      = 1024 // least rows of the other side, and least columns, for a block to have enough to read
-	gemvNeeded     = 6    // multiprocessors, of eight, that a shape must give work to
+	gemvNeeded     = 6    // a shape must give work to six of eight multiprocessors
 	gemvNeighbours = 8    // neighbours, of the side with few rows, that are computed together
 	gemvQuad       = 4    // threads that multiply neighbouring pieces of a row together
 	gemvThreads    = 256  // eight warps, which divide the columns among themselves
@@ -22,8 +22,9 @@ const (
 // and the blocks of this shape that fit a multiprocessor.
 type gemvShape struct{ fewRows, manyRows, blocks int }
 
-// gemvShapes are ordered by the few rows, then from the one for most rows of the other side to the one for
-// any. Many small blocks wait for memory at different times, which hides latency.
+// gemvShapes are ordered by the number of few rows, then from the shape that needs most rows of the other
+// side to the one that takes any number. Many small blocks wait for memory at different times, which hides
+// latency.
 var gemvShapes = []gemvShape{{fewRows: 8, manyRows: 16, blocks: 4}, {fewRows: 16, manyRows: 32, blocks: 2},
 	{fewRows: 16, manyRows: 16, blocks: 2}}
 
@@ -128,9 +129,9 @@ func (lo gemvKernel) gemvType(c *ir.Contract, sum ir.DType) (ir.Multiplier, ir.D
 	return lo.multiplier(&d, sum)
 }
 
-// gemvVariant builds one variant; nil where its sizes exclude each other, or where the side with many rows
-// cannot be read in pieces along the columns. Results are written in vectors even where that needs more of
-// the sizes; always is true where it does not.
+// gemvVariant builds one variant; nil if no sizes meet its conditions, or if the side with many rows
+// cannot be read in pieces along the columns. Results are written in vectors even where that requires more
+// of the sizes; always is true where it does not.
 func (lo gemvKernel) gemvVariant(
 	fold ir.Fold, c ir.Contract, s gemvShape, when *ir.Expr, vectors bool,
 ) (v *ir.Variant, always bool) {
@@ -150,7 +151,7 @@ func (lo gemvKernel) gemvVariant(
 	if packs(many.Pieces) {
 		v.Schedule.Unroll = max(1, min(forecast.AccessBytes/longestAccess(many.Pieces), gemvLengths[0]/many.Pieces.Length))
 	}
-	lo.leaveFirst(v, many.Pieces)
+	lo.evictFirst(v, many.Pieces)
 	inner := algebra.Innermost(lo.k.Cols)
 	needs.Try(gemvNeighbours, []*ir.Expr{inner.Extent}, func(f ir.Facts) bool {
 		few.Pieces = lo.pieces(few.Value, v.Locals, inner, gemvNeighbours, f)
@@ -167,9 +168,9 @@ func (lo gemvKernel) gemvVariant(
 	return v, ir.Equal(before, algebra.OrTrue(needs.Condition()))
 }
 
-// leaveFirst marks the reads of a piece that are whole accesses for early eviction from the cache: no
+// evictFirst marks the reads of a piece that are whole accesses for early eviction from the cache: no
 // other block reads them again.
-func (lo gemvKernel) leaveFirst(v *ir.Variant, p *ir.Piece) {
+func (lo gemvKernel) evictFirst(v *ir.Variant, p *ir.Piece) {
 	for _, r := range p.Reads {
 		for _, l := range v.Locals {
 			if read := algebra.ReadIn(l.Def); read != nil && read.Arg == r.Arg && r.Width*r.Arg.Type.Size() == forecast.AccessBytes {

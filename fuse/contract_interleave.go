@@ -8,16 +8,16 @@ import (
 )
 
 // A transposed convolution whose windows do not overlap is one product: each pixel gives a block of results, and the
-// places in the block are rows of the weights. In memory the results of a line of pixels lie between each other:
-// at stride 2, those of one row of the weights are two apart, and those of the next row are in the gaps. Stored row
-// by row that takes twice as many accesses, of half a sector each. So the threads of such rows exchange their results
-// first, and each stores a vector of neighbours.
+// places in the block are rows of the weights. In memory the results of neighbouring rows alternate: at stride 2,
+// those of one row of the weights are two elements apart, and those of the next row are in the gaps. Stores row by
+// row would take twice as many accesses, each using half of a sector. So the threads of such rows exchange their
+// results first, and each stores a vector of neighbours.
 
-// mostBetween is the most rows whose results are exchanged: those that a warp has at the same columns.
+// mostBetween is the most rows whose results are exchanged: a warp has so many at the same columns.
 const mostBetween = 4
 
-// liesBetween reports whether the innermost of some rows are a few neighbours in memory, as many as lie between
-// neighbours along some lines.
+// liesBetween reports whether the innermost of rows is a few neighbours in memory that fill the gap between
+// neighbours along lines.
 func liesBetween(offset *ir.Expr, rows, lines []*ir.Range) bool {
 	inner := algebra.Innermost(rows).Extent
 	if inner.Op != ir.OpConst || inner.Int < 2 || inner.Int >= operandVector {
@@ -27,8 +27,9 @@ func liesBetween(offset *ir.Expr, rows, lines []*ir.Range) bool {
 	return ok && algebra.UnitStrideOf(offset, algebra.Innermost(rows)) && ir.Equal(along, inner)
 }
 
-// interleave marks the stores of a variant whose results of neighbouring rows of M lie between each other along N, and
-// returns what vectors of them need beside what is known to be needed; nil where some store is no such one.
+// interleave marks the stores of a variant if the results of neighbouring rows of M alternate in memory along N. It
+// returns what vectors of such results require of the sizes, together with what is required already; nil if some store
+// is of another form.
 func (lo warpgroupKernel) interleave(v *ir.Variant, c *ir.Contract, vector int, known *algebra.Needs) *algebra.Needs {
 	rows, lane := algebra.Innermost(c.M), algebra.Innermost(c.N)
 	between := rows.Extent
@@ -53,8 +54,8 @@ func (lo warpgroupKernel) interleave(v *ir.Variant, c *ir.Contract, vector int, 
 	return needs
 }
 
-// vectorsBetween reports whether the results of some rows, taken in turns along a lane, are neighbours in memory that
-// begin at whole vectors.
+// vectorsBetween reports whether the results of some rows, alternating along a lane, are neighbours in memory and
+// begin at a multiple of a vector.
 func (lo warpgroupKernel) vectorsBetween(offset *ir.Expr, rows, lane *ir.Range, vector int, needs *algebra.Needs) bool {
 	if !liesBetween(offset, []*ir.Range{rows}, []*ir.Range{lane}) || lo.variesThroughLocals(offset, lane) {
 		return false

@@ -56,7 +56,7 @@ func (s *splitting) expr(e *ir.Expr) *ir.Expr {
 			}
 		case ir.OpRead:
 			return s.read(e)
-		case ir.OpRandom: // its numbers are drawn in blocks of their own
+		case ir.OpRandom: // random numbers are drawn in blocks of their own
 			s.failed = true
 		}
 		return e

@@ -163,7 +163,7 @@ func (lo productKernel) sides(body *ir.Expr) *ir.Contract {
 			continue
 		}
 		switch {
-		case !meets(rows[i], s.RangesB, s.RangesA): // none of N
+		case !meets(rows[i], s.RangesB, s.RangesA): // no rows of N alone
 			s.A = append(s.A, f)
 			maps.Copy(s.RangesA, rows[i])
 		case !meets(rows[i], s.RangesA, s.RangesB):

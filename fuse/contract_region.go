@@ -79,8 +79,8 @@ func reductionOf(r *region) *ir.Value {
 	return nil
 }
 
-// sharesOperand reports whether all reductions of a region are products of the same elements of one tensor
-// with others, where these have only the innermost range and the batch in common with the result.
+// sharesOperand reports whether all reductions of a region are products with the same elements of one
+// tensor, and these share only the innermost range and the batch with the result.
 func (f *fuser) sharesOperand(r *region) bool {
 	var left *ir.Expr
 	var own map[*ir.Range]bool

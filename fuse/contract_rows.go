@@ -8,9 +8,8 @@ import (
 )
 
 // Figures of the row product mapping, in which each warp of a block computes the whole tile over a share
-// of the columns. The rows of the tile are folded again in every tile along N. So of the tiles with as
-// many points this one has the fewest rows with which a thread still multiplies more often than it reads
-// shared memory.
+// of the columns. Every tile along N folds the rows of the tile again, so tiles should have few rows.
+// These have the fewest with which a thread still multiplies more often than it reads shared memory.
 const (
 	rowProductTileM     = 16
 	rowProductTileN     = 32
@@ -20,7 +19,7 @@ const (
 	rowProductRegisters = 64      // registers of a thread for its part of a folded row
 	rowProductPieces    = 24      // registers for pieces of the right operand that are being read
 	rowProductBlocks    = 2       // blocks on a multiprocessor where two fit: the copies of one overlap with the work of the other
-	rowProductShort     = 24      // most registers for the row with which two blocks fit
+	rowProductShort     = 24      // most registers for a row if two blocks are to fit
 )
 
 // rowProductKernel makes the variants of a product whose left operand needs folds over its own rows: each
@@ -103,7 +102,7 @@ func (lo rowProductKernel) rowProductVariant(of *ir.Value, wide bool) *ir.Varian
 	if lo.foldsOver(of, c.N) || waits(c.B[0].Value) {
 		c = swapped(c)
 	}
-	waitOnLeft(c)
+	moveFoldResultsLeft(c)
 	c.Unit, c.Type = ir.FMAUnit, ir.F32
 	fold.Body = ir.Apply(ir.OpMul, c.A.Value, c.B[0].Value)
 	b := newBody(lo.kernel)
@@ -170,9 +169,9 @@ func (lo rowProductKernel) foldsOver(of *ir.Value, rows []*ir.Range) bool {
 	return false
 }
 
-// waitOnLeft moves all factors that read results of folds to the left side. A factor that is such a result
-// alone, as the scale of a norm's rows, depends on no rows that say to which side it belongs.
-func waitOnLeft(c *ir.Contract) {
+// moveFoldResultsLeft moves all factors that read results of folds to the left side. A factor that is only such a
+// result, like the scale of a norm's rows, has no rows of its own from which its side would follow.
+func moveFoldResultsLeft(c *ir.Contract) {
 	left, right := form.FactorsOf(c.A.Value), []*ir.Expr(nil)
 	for _, f := range form.FactorsOf(c.B[0].Value) {
 		if waits(f) {

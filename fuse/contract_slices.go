@@ -5,21 +5,22 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Slices of products in f32 (ir.Contract.Slices). Where tiles are few and columns are many, the blocks of one cluster
-// do not fill the device, and small tiles, of which there are more, read shared memory too often for what they multiply.
-// So a tile's columns are cut into as many slices as give the device one round of blocks, whose sums pass through memory.
+// Slices of products in f32 (ir.Contract.Slices). If tiles are few and columns many, one cluster for each tile does not
+// fill the device. More but smaller tiles would read shared memory too often for what they multiply. So the columns of
+// a tile are cut into as many slices as give the device one round of blocks, and the sums of slices pass through
+// memory.
 
 // slicedTile is a tile whose columns may be cut into slices.
 type slicedTile struct {
 	splitShape
 	fill    int   // blocks on each multiprocessor
-	most    int64 // tiles: with more, whole tiles or those of clusters fill the device too
+	most    int64 // most tiles: with more, tiles without slices fill the device too
 	columns int64 // least columns of a slice
-	few     int64 // slices from which fewer than fill the device pay too; 0 where they do not
+	few     int64 // least slices that pay even if they do not fill the device; 0 if none do
 }
 
-// slicedTiles are tried in this order. Larger tiles need more columns for the time in which their sums pass through
-// memory. A multiprocessor that has two blocks of 128 threads multiplies at about the rate of one with more.
+// slicedTiles are tried in this order. The sums of larger tiles take longer to pass through memory, so these need
+// more columns. With two blocks of 128 threads a multiprocessor multiplies about as fast as with more.
 var slicedTiles = []slicedTile{
 	{splitShape: largeFMA[0], fill: 2, most: 105, columns: 256},
 	{splitShape: mediumFMA, fill: 2, most: 52, columns: 96},
@@ -31,18 +32,18 @@ var slicedTiles = []slicedTile{
 	{splitShape: smallFMA, fill: 4, most: 31, columns: 128, few: 16},
 }
 
-// slicedSingles are those for operands whose elements are copied one by one.
+// slicedSingles are the same for operands whose elements are copied one by one.
 var slicedSingles = []slicedTile{
 	{splitShape: looseFMA, fill: 2, most: 105, columns: 256},
 	{splitShape: mediumFMA, fill: 2, most: 52, columns: 96},
 	{splitShape: smallFMA, fill: 4, most: 31, columns: 128, few: 16},
 }
 
-// fewSlices is the number of slices up to which the next number is a gain worth two rounds of blocks.
+// fewSlices is the number of slices up to which an odd number in two rounds of blocks may be better
+// than half of it in one round.
 const fewSlices = 4
 
-// Shares of a large tile's points that tiles of half of it should at least multiply: where they do with less, it is
-// mostly padding.
+// A large tile is mostly padding if tiles of half its size cover the product with less than 8/5 as many tiles.
 const (
 	halvesNumber = 8
 	halvesOf     = 5
@@ -70,18 +71,18 @@ func (lo splitKernel) sliceChoices(c *ir.Contract, enough *ir.Expr, wide bool) [
 	return out
 }
 
-// slices is the number of slices of each tile: as many as fill a round of blocks. Where few do, and one more slice than
-// twice as many fits two rounds, those leave less of the device without work.
+// slices is the number of slices of each tile: as many as fill one round of blocks. If these are few, and an odd number
+// of slices fits two rounds, that number leaves less of the device idle, and is taken.
 func (t slicedTile) slices(tiles *ir.Expr) *ir.Expr {
 	inTwo := ir.Apply(ir.OpFloorDiv, ir.IntConst(int64(2*t.fill*ir.ReferenceSMs)), ir.Apply(ir.OpMax, tiles, ir.IntConst(1)))
 	odd := ir.Apply(ir.OpMod, inTwo, ir.IntConst(2))
 	few := ir.Apply(ir.OpMin, ir.IntConst(1), ir.Apply(ir.OpFloorDiv, ir.IntConst(2*fewSlices+2), ir.Apply(ir.OpAdd, inTwo, ir.IntConst(1))))
-	rounds := ir.Apply(ir.OpSub, ir.IntConst(2), ir.Apply(ir.OpMul, odd, few)) // that inTwo is divided by
+	rounds := ir.Apply(ir.OpSub, ir.IntConst(2), ir.Apply(ir.OpMul, odd, few)) // 1 for an odd number, else 2
 	return ir.Simplify(ir.Apply(ir.OpFloorDiv, inTwo, rounds), ir.Facts{})
 }
 
-// suits is the condition that a product fills more than half of a tile along either side, that of few rows has no more
-// of them, and a large one is not mostly padding.
+// suits is the condition that a product fills more than half of the tile along both sides, that a tile for few rows
+// gets no more of them, and that a large tile is not mostly padding.
 func (t slicedTile) suits(c *ir.Contract) *ir.Expr {
 	m, n := algebra.Product(c.M), algebra.Product(c.N)
 	wide, high := algebra.AtLeastSize(n, int64(t.n/2+1)), algebra.AtLeastSize(m, int64(t.m/2+1))
@@ -109,7 +110,7 @@ func (t slicedTile) suits(c *ir.Contract) *ir.Expr {
 	return suits
 }
 
-// tilesIn is the number of tiles of a shape in all of a product.
+// tilesIn is the number of tiles of a shape in a product, its batch included.
 func tilesIn(c *ir.Contract, s splitShape) *ir.Expr {
 	m, n := algebra.Product(c.M), algebra.Product(c.N)
 	return ir.Apply(ir.OpMul, algebra.Product(c.Batch), ir.Apply(ir.OpMul, algebra.TilesOf(m, s.m), algebra.TilesOf(n, s.n)))

@@ -77,8 +77,8 @@ const (
 	splitColumns  = 4       // least tiles of columns in one split
 	fewColumns    = 2       // the same for the largest number of splits of few rows
 	splitStart    = 2300    // cycles before the first and after the last tile of columns
-	singleWork    = 1 << 20 // multiply-adds from which tiles pay whose elements are copied one by one, where a side has few rows
-	singleColumns = 256     // columns from which splits pay where elements are copied one by one and small tiles are a choice
+	singleWork    = 1 << 20 // least multiply-adds for tiles whose elements are copied one by one, where a side has few rows
+	singleColumns = 256     // least columns for splits where elements are copied one by one and small tiles are a choice
 )
 
 // splitKernel makes the variants whose tiles are small and whose columns may be split over the blocks of a
@@ -119,7 +119,7 @@ func (lo splitKernel) splitVariants(rival *ir.Expr) (aligned, others []*ir.Varia
 		if v := lo.splitVariant(fold, *c, choice, bothSides); v != nil {
 			always = always || !algebra.Assumes(v.Facts)
 			if large := shapesOf[c.Unit].large; rival != nil && choice.m == large.m && choice.n == large.n {
-				others = append(others, v) // large tiles go to the rival first
+				others = append(others, v) // for large tiles the rival comes first
 				continue
 			}
 			aligned = append(aligned, v)
@@ -138,9 +138,9 @@ func (lo splitKernel) splitVariants(rival *ir.Expr) (aligned, others []*ir.Varia
 	return aligned, lo.longEnough(others, c)
 }
 
-// longEnough leaves to the loop mappings what is little work and few rows of a side, such as the gates of a layer with
-// an odd number of channels: a tile would wait for each of its stages, which are copied element by element, where
-// many threads read all that they multiply at once.
+// longEnough leaves products with few rows on a side and little work to the loop mappings, if elements would be copied
+// one by one. An example is the gates of a layer with an odd number of channels. A tile would wait for each of its
+// stages, while in a loop mapping many threads read all that they multiply at once.
 func (lo splitKernel) longEnough(variants []*ir.Variant, c *ir.Contract) []*ir.Variant {
 	if c.Unit != ir.HalfUnit || lo.isWindowed(c) {
 		return variants
@@ -162,8 +162,8 @@ func (lo splitKernel) longEnough(variants []*ir.Variant, c *ir.Contract) []*ir.V
 	})
 }
 
-// halfAligned makes the variants of which the larger side is read in vectors and the smaller one, as the weights of a
-// layer with an odd number of channels, by elements. Warpgroups take no such operands, so they are no rival.
+// halfAligned makes the variants that read the larger side in vectors and the smaller one by elements, such as the
+// weights of a layer with an odd number of channels. Warpgroups cannot take such operands, so they are no rival.
 func (lo splitKernel) halfAligned(fold ir.Fold, c *ir.Contract) (out []*ir.Variant) {
 	if c.Unit != ir.HalfUnit { // copies of single elements of 32 bits do not hold threads up
 		return nil
@@ -177,8 +177,8 @@ func (lo splitKernel) halfAligned(fold ir.Fold, c *ir.Contract) (out []*ir.Varia
 	return out
 }
 
-// splitCandidate is a shape, the number of splits of its columns, and the condition on the sizes it is
-// for.
+// splitCandidate is a shape, the number of splits of its columns, and the condition on the sizes that
+// it is for.
 type splitCandidate struct {
 	splitShape
 	splits int      // over the blocks of a cluster
@@ -186,7 +186,7 @@ type splitCandidate struct {
 	slices *ir.Expr // over blocks whose sums pass through memory; nil for none
 	byRow  bool     // threads read windows row by row
 	halo   *ir.Halo // blocks copy what the windows of the right side cover; nil where they do not
-	turned bool     // the right side is the left one
+	turned bool     // the two sides of the product are swapped
 }
 
 // splitCandidates lists what a product may take, in order of preference: the first candidate that fits the
@@ -201,7 +201,8 @@ func (lo splitKernel) splitCandidates(c *ir.Contract, wide bool, rival *ir.Expr)
 	few := tilesIn(c, shapes.large)
 	add := func(s splitShape, blocks int64, when, rival *ir.Expr) {
 		if !wide && s != shapes.small && lo.device.Clusters() {
-			// copies of single elements wait for memory, so they need as many blocks as possible; small tiles are for sums so short that there is little to wait for
+			// copies of single elements wait for memory, so splits, which give more blocks, come first; small tiles are
+			// for short sums
 			worth := ir.Apply(ir.OpOr, algebra.AtLeastSize(algebra.Product(lo.k.Cols), singleColumns), algebra.AtLeastSize(few, shapes.least))
 			out = append(out, splitCandidate{splitShape: s, splits: forecast.MostSplits / 2, when: algebra.And(when, worth)})
 			return
@@ -266,8 +267,8 @@ func (lo splitKernel) splitCandidates(c *ir.Contract, wide bool, rival *ir.Expr)
 	return out
 }
 
-// fewRowsOf is the conditions that each side of a product has at most so many rows, where warpgroups are a choice too.
-// Of windows these are faster for rows of weights that would not fill even a small tile (worthPlaces).
+// fewRowsOf is the conditions that M, or N, has at most so many rows, where warpgroups are a choice too. With windows,
+// warpgroups are faster for rows of weights that would not fill even a small tile (worthPlaces).
 func (lo productKernel) fewRowsOf(c *ir.Contract, rows int64) (ofM, ofN *ir.Expr) {
 	most := func(ranges []*ir.Range, o ir.Operand) *ir.Expr {
 		if read := storedRead(o.Value, c.Type); read != nil && lo.isWindowed(c) && !lo.readsWindow(read, ranges) {
@@ -379,7 +380,7 @@ func (lo splitKernel) splitVariant(fold ir.Fold, c ir.Contract, s splitCandidate
 		return nil
 	}
 	if !s.byRow && s.halo == nil && (!plain(c.A) || !plain(c.B[0]) || c.A.Window != nil) {
-		v.Schedule.MinBlocks = 1 // a prologue, or an address for each element, needs registers
+		v.Schedule.MinBlocks = 1 // a prologue needs registers, and so do addresses of single elements
 	}
 	v.When = algebra.And(s.when, needs.Condition())
 	if needs.Condition() != nil {

@@ -8,15 +8,15 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// The strategies of products, which are gathered together: small tiles are for sizes at which they take fewer cycles than
-// warpgroups, so these come first and say what they take.
+// The strategies of products are made together, because small tiles are for sizes at which they take fewer cycles than
+// warpgroups. Warpgroups are made first and say how many cycles they take.
 
 // productVariants are those of a kernel whose folds sum products.
 type productVariants struct {
-	along, across     []*ir.Variant // one side has one row: along memory, and across it
+	along, across     []*ir.Variant // one side has one row: for reads along rows of memory, and across them
 	packed, plain     []*ir.Variant // one side has few rows: with packed weights, and with others
 	warpgroupSplitK   []*ir.Variant // warpgroups, the sum of a tile split over a cluster
-	splitK, unaligned []*ir.Variant // small tiles, also with split-K: those that take fewer cycles than warpgroups, and those that are not aligned
+	splitK, unaligned []*ir.Variant // small tiles and split-K: where they take fewer cycles than warpgroups, and where reads are not aligned
 	warpgroups, tiles []*ir.Variant
 }
 
@@ -50,8 +50,8 @@ func (lo productKernel) productVariants(reduce reducing) *productVariants {
 	return p.precise()
 }
 
-// precise leaves out what sums through mma.sync where the operands hold parts of numbers of f32: only warpgroups add the
-// sums of few terms up as f32 does.
+// precise drops the variants through mma.sync if the operands hold parts of f32 numbers. Only warpgroups sum few terms
+// at a time and add these sums up in f32.
 func (p *productVariants) precise() *productVariants {
 	if len(p.warpgroups) == 0 || p.warpgroups[0].Contract.Type != ir.BF16 || !p.warpgroups[0].Contract.InParts() {
 		return p
@@ -59,7 +59,7 @@ func (p *productVariants) precise() *productVariants {
 	return &productVariants{warpgroups: p.warpgroups}
 }
 
-// tapVariants are the variants of a product with absent taps that leave these out. The fold keeps its condition.
+// tapVariants are the variants of a product with absent taps that skip those taps. The fold keeps its condition.
 func (lo productKernel) tapVariants(taps *tapCounts) *productVariants {
 	u, f := *lo.kernel, *lo.folds[0]
 	f.Where = nil
@@ -76,9 +76,9 @@ func (lo productKernel) tapVariants(taps *tapCounts) *productVariants {
 	return p.precise()
 }
 
-// loopsWindow reports whether windows are better read by a thread for each result than gathered into tiles: few
-// channels, weights alone depend on them, and results enough to fill the device. The copy engine brings windows that were
-// laid out for it whatever the channels.
+// loopsWindow reports whether it is faster to have one thread read the window of each result than to gather windows
+// into tiles. That is so for few channels, on which only the weights depend, with enough results to fill the device.
+// Windows that were laid out for the copy engine go through it, whatever their channels.
 func (lo *kernel) loopsWindow() bool {
 	p := productKernel{lo}
 	f := p.sumOfProduct()

@@ -7,11 +7,11 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Windows at some of whose places taps are absent, as at the phases of a transposed convolution: three taps at stride
-// 2 are two taps at one phase and one at the other. Each tile is of one phase, and sums over the taps of that.
+// Windows that lack some taps at some places, such as those of the phases of a transposed convolution: of three taps
+// at stride 2, one phase has two and the other one. Each tile is of one phase, and sums over the taps of that phase.
 
-// absentTaps describes the condition of the kernel's only fold; nil where it has none, or another condition. The
-// innermost columns, which are channels, are all there.
+// absentTaps describes the condition of the kernel's only fold; nil if it has none, or one of another form. The
+// innermost columns, which are channels, are never absent.
 func (lo productKernel) absentTaps() *tapCounts {
 	if len(lo.folds) != 1 || lo.folds[0].Where == nil {
 		return nil
@@ -41,7 +41,8 @@ func (lo productKernel) batchTaps(c *ir.Contract) bool {
 	return len(c.M) > 0 && len(c.N) > 0
 }
 
-// tapsOf is how many there are of each column but the innermost; nil where all are there.
+// tapsOf is the number of points of each column range but the innermost; nil if no taps are
+// absent.
 func (lo productKernel) tapsOf() (out []*ir.Expr) {
 	if lo.taps == nil {
 		return nil

@@ -18,14 +18,14 @@ type unitKernel struct {
 	reduce reducing
 }
 
-// reducing makes variants of a kernel by the mappings of reductions; cached is what some of them read that the L2 cache
-// holds.
+// reducing makes variants of a kernel by the mappings of reductions; cached is the reads that some of them find in the
+// L2 cache.
 type reducing func(*kernel) (out []*ir.Variant, cached []*ir.Local)
 
 // unitVariants makes the variants of a kernel of products for the sizes at which one of their sides has
-// one row. along are those of packed weights and of rows that are contiguous in memory: nothing else reads
-// these as fast. across are those of sums across rows of memory, for which tiles through the tensor copy
-// engine are faster.
+// one row. along are those for packed weights and for rows that are contiguous in memory; nothing else
+// reads these as fast. across are those for sums across rows of memory; tiles through the tensor copy
+// engine are faster for such sums.
 func (lo unitKernel) unitVariants() (along, across []*ir.Variant) {
 	if len(lo.folds) == 0 || lo.k.Numerics != ir.Fast || !lo.device.TensorCores() || len(lo.parts) > 0 {
 		return nil, nil

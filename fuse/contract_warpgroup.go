@@ -66,8 +66,9 @@ func (lo warpgroupKernel) warpgroupVariants(c ir.Contract) (out []*ir.Variant, c
 	return out, ir.Apply(ir.OpAdd, lo.cost(&c, small, lo.slotsAfter(&c)), ir.IntConst(warpgroupStart))
 }
 
-// halfOrSingle is the next width of what a thread writes: half of a whole access where rows are known to be whole numbers of
-// these, as those of an image of 14 by 14 are, else a single element. Half an access takes a quarter of the instructions.
+// halfOrSingle is the next smaller vector that a thread writes: half of a whole access if rows are known to be
+// multiples of that, as those of an image of 14 by 14 are; else a single element. Half an access takes a quarter of the
+// instructions.
 func (lo warpgroupKernel) halfOrSingle(c *ir.Contract, vector int, needs *algebra.Needs) int {
 	const half = forecast.CopyAlign / 4
 	if vector > half && ir.Multiple(algebra.Innermost(c.N).Extent, half, needs.With(lo.facts)) {
@@ -76,8 +77,8 @@ func (lo warpgroupKernel) halfOrSingle(c *ir.Contract, vector int, needs *algebr
 	return 1
 }
 
-// storeAlongN swaps the sides of a product where neighbours of the result in memory lie along M, unless they are a few
-// rows that lie between those along N.
+// storeAlongN swaps the sides of a product if the result is contiguous along M, unless these are a few rows whose
+// results alternate along N (contract_interleave.go).
 func (lo warpgroupKernel) storeAlongN(c *ir.Contract) {
 	alongM := lo.allStores(func(offset *ir.Expr) bool { return algebra.UnitStrideOf(offset, algebra.Innermost(c.M)) })
 	swap := alongM && !lo.allStores(func(offset *ir.Expr) bool { return liesBetween(offset, c.M, c.N) }) ||
@@ -106,10 +107,10 @@ func (lo warpgroupKernel) warpgroupVariant(c ir.Contract, tile warpgroupTile, ve
 	}
 	lane := algebra.Innermost(c.N)
 	and8, _ := lo.widen(v, lane, vector)
-	// Where no result is written in vectors, as in rows of odd length, a thread takes one element at a time:
-	// neighbours in a warp then write neighbours in memory, and do not each walk a vector of their own, which
-	// touches eight times as many places of memory at once. Reads do not decide that: the copy engine brings the
-	// operands, and what all rows share stays in the L1 cache.
+	// If no result is written in vectors, as in rows of odd length, a thread takes one element at a time.
+	// Neighbours in a warp then write neighbours in memory; if each had a vector of its own, a store would touch
+	// eight times as many lines. Reads do not matter here: the copy engine brings the operands, and what all
+	// rows share stays in the L1 cache.
 	if !storesWide(v) {
 		if needs = lo.interleave(v, &c, vector, needs); needs == nil {
 			return nil, false
@@ -165,10 +166,10 @@ func (lo warpgroupKernel) stagesOf(tile warpgroupTile) int {
 	return min(warpgroupStages, left/((tile.m+tile.n)*warpgroupLine))
 }
 
-// viewableNeeds chooses how the copy engine copies all operands, and returns what the sizes must satisfy
-// for it; nil where it cannot. Some ranges of one side do not follow each other in memory, as experts do
-// each of which has weights of its own for the same rows: of such ranges all but the innermost, or but those that
-// do, become batch.
+// viewableNeeds chooses how the copy engine copies all operands, and returns what the sizes must satisfy for it;
+// nil where it cannot. The ranges of one side may not follow each other in memory, as with experts, each of which
+// has its own weights for the same rows. Then only the innermost ranges that do follow each other stay rows, and
+// the others become batch.
 func (lo warpgroupKernel) viewableNeeds(c *ir.Contract) *algebra.Needs {
 	needs := algebra.NewNeeds(lo.positive(), true)
 	if lo.viewable(c, needs) {
@@ -179,7 +180,7 @@ func (lo warpgroupKernel) viewableNeeds(c *ir.Contract) *algebra.Needs {
 		apart.B = slices.Clone(c.B)
 		m, n := len(c.M)-1, len(c.N)-1
 		if together {
-			m, n = lo.notBeside(c.A, c.M), lo.notBeside(c.B[0], c.N)
+			m, n = lo.rowsApartInMemory(c.A, c.M), lo.rowsApartInMemory(c.B[0], c.N)
 		}
 		apart.Batch, apart.M, apart.N = slices.Concat(c.Batch, c.M[:m], c.N[:n]), c.M[m:], c.N[n:]
 		needs = algebra.NewNeeds(lo.positive(), true)
@@ -191,8 +192,8 @@ func (lo warpgroupKernel) viewableNeeds(c *ir.Contract) *algebra.Needs {
 	return nil
 }
 
-// notBeside is how many of an operand's own ranges, the outer ones, do not follow the others in memory.
-func (lo warpgroupKernel) notBeside(o ir.Operand, own []*ir.Range) (n int) {
+// rowsApartInMemory is how many of the outer ranges of an operand do not follow its inner ones in memory.
+func (lo warpgroupKernel) rowsApartInMemory(o ir.Operand, own []*ir.Range) (n int) {
 	for n = len(own) - 1; n > 0; n-- {
 		if read := directRead(o.Value); read == nil {
 			break
@@ -251,8 +252,8 @@ type viewTile struct {
 	cluster int
 }
 
-// view adds to a variant the tensor map through which a tile of an operand is copied, a share of it by
-// each block of a cluster.
+// view adds to a variant the tensor map through which a tile of an operand is copied. Each block of a
+// cluster copies a share of the tile.
 func (lo warpgroupKernel) view(v *ir.Variant, o *ir.Operand, c *ir.Contract, t viewTile) {
 	read, line := directRead(o.Value), depthOf(directRead(o.Value).Type)
 	a, ok := lo.affine(read.Args[0], [][]*ir.Range{t.own, lo.columns()}, c.Batch)

@@ -15,15 +15,15 @@ const splitRows = 17
 type splitTile struct {
 	m, n, splits, blocks int
 	fewRows              int   // most rows of M, and the rows of their TMA tiles; 0 for a shape that is for more rows
-	tiles                int64 // most tiles: the clusters that run at a time, with each block on a multiprocessor of its own; for few rows the least tiles
-	columns              int64 // least columns for this to cost less than what would be used instead
+	tiles                int64 // most tiles: the clusters that run at a time, with each block on a multiprocessor of its own; for few rows it is the least number of tiles
+	columns              int64 // least columns with which this costs less than what would be used instead
 }
 
-// splitTiles is the shapes for long sums of few tiles; the first that fits is used. Those with most splits
-// come first, because they keep most multiprocessors busy. Small tiles do better than wide ones, whose
-// sums take longer to pass between blocks. Few rows have small TMA tiles: the copy engine takes as long
-// for rows that do not exist as for others. The number of clusters that run at a time is what a device of
-// 132 multiprocessors reports; it is a constant, so that sums do not depend on the device.
+// splitTiles is the shapes for long sums of few tiles; the first that fits is used. Shapes with most
+// splits come first, because they keep most multiprocessors busy. Small tiles do better than wide ones,
+// whose sums take longer to pass between blocks. Few rows have small TMA tiles: the copy engine takes as
+// long for rows that do not exist as for others. The number of clusters that run at a time is what a
+// device of 132 multiprocessors reports; it is a constant, so that sums do not depend on the device.
 // docs/performance.md has the measurements.
 var splitTiles = []splitTile{
 	{m: 64, n: 64, splits: 8, blocks: 2, tiles: 16, columns: 2048},
@@ -61,11 +61,11 @@ func (lo warpgroupKernel) warpgroupSplitVariants(c ir.Contract) (out []*ir.Varia
 	}
 	for _, s := range splitTiles {
 		v, ok := lo.warpgroupSplitVariant(c, s, operandVector, needs)
-		if !ok { // then results are stored one by one
+		if !ok { // results are stored one by one instead
 			v, _ = lo.warpgroupSplitVariant(c, s, 1, needs)
 		}
 		out = append(out, v...)
-		if s.fewRows > 0 { // few rows of N, along which results lie in memory
+		if s.fewRows > 0 { // few rows of N instead, along which results are contiguous
 			v, _ = lo.warpgroupSplitVariant(*swapped(&c), s, 1, needs)
 			out = append(out, v...)
 		}

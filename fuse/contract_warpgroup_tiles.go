@@ -11,7 +11,7 @@ import (
 
 // Figures of reduction epilogues, beside those of products; see docs/performance.md.
 const (
-	foldSpares = 1000 // cycles that a tile saves whose sums are neither staged nor stored
+	foldSpares = 1000 // cycles saved by a tile whose sums are neither staged nor stored
 	placeSlots = 60   // slots for comparing two values and their places
 )
 
@@ -45,9 +45,9 @@ type warpgroupTile struct {
 	step                 int64 // cycles for each stage: of the tensor cores, or of the L2 cache where reading the operands of a small tile takes longer
 	around               int64 // cycles for each tile: filling the pipeline, staging and storing the sums
 	splits               int   // splits of the columns; 0 for one
-	blocks               int   // blocks that a multiprocessor shall hold; 0 for one
+	blocks               int   // blocks that a multiprocessor should hold; 0 for one
 	fewRows              int   // rows of the TMA tiles of A, where no more rows are multiplied; 0 for m
-	full                 bool  // replaces a tile that warpgroups share where a long epilogue needs the registers
+	full                 bool  // replaces a tile that warpgroups share, if a long epilogue needs the registers
 }
 
 // warpgroupTiles is the shapes; of those that cost the same the first is used. The last takes all that is
@@ -67,8 +67,8 @@ var partTiles = []warpgroupTile{
 	{m: 128, n: 128, turns: 1, cluster: 1, step: 580, around: 1500},
 }
 
-// longEpilogue is the operations of an epilogue, for each element, from which products should not wait for
-// it.
+// longEpilogue is the number of operations for each element from which on products should not wait for the
+// epilogue.
 const longEpilogue = 16
 
 // lanesSM is how many f32 operations a multiprocessor does in a cycle.
@@ -92,8 +92,9 @@ func (lo warpgroupKernel) cost(c *ir.Contract, t warpgroupTile, slots int) *ir.E
 	return ir.Simplify(ir.Apply(ir.OpMul, rounds, ir.Apply(ir.OpAdd, steps, around)), lo.facts)
 }
 
-// Of the copy engine: a multiprocessor's asks for a line of the L2 cache every 2.08 cycles, measured with tiles
-// whose stages take longer to bring than to multiply. Rows that do not begin at a line take two lines for one.
+// Figures of the copy engine: that of a multiprocessor requests a line of the L2 cache every 2.08 cycles,
+// measured with tiles whose stages take longer to bring than to multiply. Rows that do not begin at a line need
+// two lines for one.
 const (
 	linesNumerator  = 208
 	linesOfTheCount = 100

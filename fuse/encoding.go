@@ -40,7 +40,8 @@ func (c *encoding) flag(b bool) {
 	}
 }
 
-// known writes the number of what has one, and reports whether it has.
+// known writes the number of x, and reports whether x had one already. If not, x gets the next
+// number.
 func known[T comparable](c *encoding, numbers map[T]int, x T) bool {
 	n, ok := numbers[x]
 	if !ok {
@@ -96,7 +97,7 @@ func (c *encoding) member(v *ir.Value) {
 		c.expr(v.Reduce.Rank)
 	}
 	at := c.r.at[v]
-	var more []*ir.Range // that it has besides, as a scan has
+	var more []*ir.Range // further ranges of the member, such as the reduced range of a scan
 	for r := range at {
 		if !slices.Contains(own, r) {
 			more = append(more, r)
@@ -164,7 +165,7 @@ func (c *encoding) rowProduct(r *region) {
 	}
 }
 
-// folded writes what of a product is folded.
+// folded writes how a product is folded.
 func (c *encoding) folded(r *region) {
 	t := r.folded
 	if c.flag(t != nil); t == nil {
@@ -179,7 +180,7 @@ func (c *encoding) folded(r *region) {
 	c.expr(t.extent)
 }
 
-// stream writes the parts that values have in a stream; their bodies say the rest.
+// stream writes which part of a stream each value is; their bodies say the rest.
 func (c *encoding) stream(r *region) {
 	s := r.stream
 	if c.flag(s != nil); s == nil {

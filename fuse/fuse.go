@@ -44,7 +44,7 @@ func Plan(g *ir.Graph, opts Options) (*ir.Plan, error) {
 	return plan, nil
 }
 
-// planned is the plan of a graph that the passes have left, for the sizes at which a condition holds; nil for all.
+// planned is the plan of a graph after its passes, for the sizes at which only holds; nil for all sizes.
 func planned(work *ir.Graph, opts Options, only *ir.Expr) *ir.Plan {
 	plan := formed(work, opts, only).plan()
 	if err := ir.VerifyPlan(plan); err != nil {
@@ -53,7 +53,7 @@ func planned(work *ir.Graph, opts Options, only *ir.Expr) *ir.Plan {
 	return plan
 }
 
-// formed merges what belongs together in a graph that the passes have left.
+// formed makes the regions of a graph after its passes, and merges them.
 func formed(g *ir.Graph, opts Options, only *ir.Expr) *fuser {
 	f := newFuser(g, opts)
 	f.only = boundsIn(only)

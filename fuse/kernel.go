@@ -7,28 +7,28 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// kernel is a region as loops: what is folded and stored, over locals and reads at flat offsets. Lowering makes it.
-// But for the numbers that locals get, it does not change while variants are made of it: a kernel that might be, as for
-// sizes at which a range has one element, is another value.
+// kernel is a region as loops: what is folded and stored, over locals and reads at flat offsets. Lowering makes it. It
+// does not change while variants are made of it, except for the numbers that locals get. A kernel for special sizes,
+// such as those at which a range has one element, is another value.
 type kernel struct {
 	*scope
-	k        *ir.Kernel
-	folds    []*ir.Fold
-	stores   []*storing
-	partial  []*ir.Partial
-	score    *ir.Local   // of a stream, or of a product that is folded
-	products []*ir.Local // scores of all products of a stream, in the order of its products
-	attend   *ir.Attend  // of a stream
-	few      bool        // its queries are, and heads of a group are rows of one tile
-	locals   int
-	order    *ir.Sort               // of the sort template
-	reverse  bool                   // the scans run from the last column to the first
-	rows     []*ir.Range            // before any were joined
-	joined   map[*ir.Range]*ir.Expr // what stands for ranges that were
-	parts    map[*ir.Range]bool     // of the rows, those that last blocks fold
-	unit     bool                   // one of a product's rows has one element: see withOne
-	taps     *tapCounts             // of a product with absent taps: see contract_taps.go
-	paired   bool                   // with another kernel, in one launch: see last_block.go
+	k          *ir.Kernel
+	folds      []*ir.Fold
+	stores     []*storing
+	partial    []*ir.Partial
+	score      *ir.Local   // the product, of a stream or of a reduction epilogue
+	products   []*ir.Local // scores of all products of a stream, in the order of its products
+	attend     *ir.Attend  // of a stream
+	fewQueries bool        // queries are few, so the heads of a group are rows of one tile
+	locals     int
+	order      *ir.Sort               // of the sort template
+	reverse    bool                   // the scans run from the last column to the first
+	rows       []*ir.Range            // before any were joined
+	joined     map[*ir.Range]*ir.Expr // what replaces each range that was joined with another
+	parts      map[*ir.Range]bool     // the rows that last blocks fold
+	unit       bool                   // one of a product's rows has one element: see withOne
+	taps       *tapCounts             // of a product with absent taps: see contract_taps.go
+	paired     bool                   // shares a launch with another kernel: see last_block.go
 }
 
 // storing is a store and the level it happens at.
@@ -37,7 +37,8 @@ type storing struct {
 	level ir.Level
 }
 
-// tapCounts is the condition of a sum, and how many there are of some of its columns, over rows.
+// tapCounts is the condition of a sum with absent taps, and the number of taps along some of its
+// columns, as expressions over rows.
 type tapCounts struct {
 	where *ir.Expr
 	of    map[*ir.Range]*ir.Expr
@@ -48,8 +49,8 @@ func (lo *kernel) local(name string, t ir.DType, level ir.Level) *ir.Local {
 	return &ir.Local{ID: lo.locals, Name: name, Type: t, Level: level}
 }
 
-// inside is what holds wherever an expression of the given level is evaluated: the
-// loops around it run. At row level the columns may be none.
+// inside is the facts that hold wherever an expression of the given level is evaluated: the
+// loops around it are not empty. At row level there may be no columns.
 func (lo *kernel) inside(level ir.Level) ir.Facts {
 	f := lo.facts
 	f.Within = lo.k.Rows
@@ -94,19 +95,19 @@ func (lo *kernel) roots() []root {
 	return out
 }
 
-// promised is what holds for the sizes that a variant takes.
+// promised is the facts that hold for the sizes that a variant takes.
 func (lo *kernel) promised(v *ir.Variant) ir.Facts {
 	return algebra.Joined(lo.facts, v.Facts)
 }
 
-// positive is what holds where tiles are computed: no range is empty.
+// positive is the facts that hold where tiles are computed: no range is empty.
 func (lo *kernel) positive() ir.Facts {
 	f := lo.facts
 	f.Positive = true
 	return f
 }
 
-// require adds to a variant's condition what its accesses need of the sizes.
+// require adds to a variant's condition what its accesses require of the sizes.
 func (lo *kernel) require(v *ir.Variant, needs *algebra.Needs) {
 	v.When = algebra.And(v.When, needs.Condition())
 	if !needs.None() {

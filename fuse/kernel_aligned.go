@@ -5,17 +5,18 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// along is sections whose accesses are vectors along a range of so many elements, where they are aligned.
+// along is sections whose accesses are vectors of so many elements along a range, where these are
+// aligned.
 type along struct {
 	sections []*ir.Section
 	lane     *ir.Range
 	vector   int
-	halves   bool // where rows are not aligned to a vector, half a vector is tried, and half of that, before single elements
+	halves   bool // if rows are not aligned to a vector, a half and a quarter of it are tried before single elements
 }
 
-// aligned makes the variant for rows whose accesses are aligned to a vector, and
-// those for all others. A kernel that never needs alignment has only the first.
-// schedule gives the schedule for a vector width and the sizes it is for.
+// aligned makes the variant for rows whose accesses are aligned to a vector, and the variants
+// for all other rows. A kernel that never needs alignment has only the first. schedule returns
+// the schedule for a vector width, and the sizes that it is for.
 func (lo *kernel) aligned(a along, hold bool,
 	schedule func(vector int) (ir.Schedule, *ir.Expr)) []*ir.Variant {
 	var out []*ir.Variant

@@ -8,16 +8,16 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// body assembles the sections of one variant: it shares equal expressions, names
-// what is read or used more than once, and lifts what does not depend on the
-// columns to row level.
+// body assembles the sections of one variant. It shares equal expressions, gives names to reads
+// and to what is used more than once, and moves what does not depend on the columns to row
+// level.
 type body struct {
 	lo       *kernel
 	table    map[uint64][]*ir.Expr
 	interned map[*ir.Expr]*ir.Expr // by the node interned
 	uses     map[*ir.Expr]int
-	inFull   map[*ir.Expr]bool // has a parent at full level
-	plain    map[*ir.Expr]bool // has a parent that is not a cast
+	inFull   map[*ir.Expr]bool // those with a parent at full level
+	plain    map[*ir.Expr]bool // those with a parent that is not a cast
 	levels   map[*ir.Expr]ir.Level
 	running  map[*ir.Expr]bool
 	built    map[*ir.Expr]*ir.Expr
@@ -36,8 +36,8 @@ func newBody(lo *kernel) *body {
 	return b
 }
 
-// reciprocal makes a product of a division by what is the same for the whole
-// row, under fast: one division a row.
+// reciprocal replaces, under fast, a division by a value of the row by a multiplication, so
+// that there is one division for each row.
 func (b *body) reciprocal(e *ir.Expr) *ir.Expr {
 	return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
 		if e.Op != ir.OpDiv || b.level(e.Args[0]) != ir.FullLevel || b.level(e.Args[1]) != ir.RowLevel || e.Args[1].Op == ir.OpConst {
@@ -61,25 +61,27 @@ func (b *body) exponentials(e *ir.Expr) *ir.Expr {
 			return e
 		}
 		by := rowLog2e(m)
-		if b.lo.r.folded != nil { // sums of products in registers leave none for it
+		if b.lo.r.folded != nil { // the sums of products leave no registers for it
 			by = ir.Num(ir.F32, math.Log2E)
 		}
 		return ir.Apply(ir.OpExp2, ir.Apply(ir.OpSub, ir.Apply(ir.OpMul, x, by), ir.Apply(ir.OpMul, m, by))).At(e.Span)
 	})
 }
 
-// rowLog2e is log2(e), or 1 where m is large. The product with m is rounded and the one with x is
-// not, as the compiler makes one instruction of it and the difference: from 2^30 on that rounding
-// alone would be a power of two that overflows, and at the end of the numbers the product itself
-// does. Numbers so large are 128 apart or equal: 2^(x - m) is what exp(x - m) is, 0, 1 or infinite.
+// rowLog2e is log2(e), or 1 where m is large. The product with m is rounded. That with x is not,
+// because the compiler makes one multiply-add of it and the difference. From m = 2^30 on, that
+// rounding alone could overflow the power of two, and near the largest number the product itself
+// overflows. Numbers so large are equal or at least 128 apart, so that 2^(x - m) is the same as
+// exp(x - m): 0, 1 or infinite.
 func rowLog2e(m *ir.Expr) *ir.Expr {
 	large := ir.Apply(ir.OpGt, ir.Apply(ir.OpAbs, m), ir.Num(ir.F32, 0x1p30))
 	return ir.Where(large, ir.Num(ir.F32, 1), ir.Num(ir.F32, math.Log2E))
 }
 
-// places compares a place, which is cast to more bits, with an integer of the row as places
-// are compared: that integer is cast once a row, and not the place at every point. What a
-// place has no bits for is outside of every range then, on the side where it was.
+// places rewrites comparisons of a place, cast to 64 bits, with an integer of the row: they are
+// done in the type of places. So the integer is cast once for each row, and not the place at
+// every point. The cast saturates: an integer that does not fit stays larger, or smaller, than
+// every place.
 func (b *body) places(e *ir.Expr) *ir.Expr {
 	return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
 		switch e.Op {
@@ -107,10 +109,10 @@ func (b *body) places(e *ir.Expr) *ir.Expr {
 	})
 }
 
-// summedExponentials writes exp(d), where a sum that follows a running maximum adds it
-// up, as 2^(d*log2(e)). That term is off by |d| units of the last place and d is at most
-// 0, so that the sum is off by their mean, weighted with the terms themselves: at most
-// the logarithm of their number, which is less than adding so many in f32 loses.
+// summedExponentials writes exp(d) as 2^(d*log2(e)) in sums that follow a running maximum. Such
+// a term is off by |d| units of the last place, and d is at most 0. The sum is off by the mean
+// of |d|, weighted with the terms: at most the logarithm of their number, which is less than
+// adding so many in f32 loses.
 func summedExponentials(sections []*ir.Section) {
 	log2e := ir.Num(ir.F32, math.Log2E)
 	for _, s := range sections {
@@ -297,9 +299,9 @@ func (b *body) build(e *ir.Expr) *ir.Expr {
 	return out
 }
 
-// wantsName reports whether e becomes a local: reads, so that they are issued
-// early and can be kept; what several expressions use; what a pass would compute
-// again at every column although it depends on the row alone.
+// wantsName reports whether e becomes a local. Reads do, so that they are issued early and can
+// be kept; so does what several expressions use, and what depends on the row alone, which a
+// pass would otherwise compute at every column.
 func (b *body) wantsName(e *ir.Expr) bool {
 	switch e.Op {
 	case ir.OpConst, ir.OpRange, ir.OpSym, ir.OpLocal:
@@ -318,8 +320,8 @@ func (b *body) wantsName(e *ir.Expr) bool {
 	return b.uses[e] > 1 || b.level(e) == ir.RowLevel && b.inFull[e] && !constant(e)
 }
 
-// cutsIndex reports whether e makes an index of an integer that indices of 32 bits may not hold: a
-// name for what is read keeps it whole.
+// cutsIndex reports whether e casts an integer to an index although an index of 32 bits may not
+// hold it. What is read then gets a name, which has all of its bits.
 func cutsIndex(e *ir.Expr) bool {
 	if e.Op != ir.OpCast || e.Type != ir.Index {
 		return false
@@ -328,8 +330,8 @@ func cutsIndex(e *ir.Expr) bool {
 	return from == ir.U32 || from.Size() == 8 || from.IsFloat()
 }
 
-// readsRunning reports whether e reads the running value of a fold, which changes
-// between the locals of a point and its folds.
+// readsRunning reports whether e reads the running value of a fold. It changes at each point,
+// after the point's locals are computed and before they are folded.
 func (b *body) readsRunning(e *ir.Expr) bool {
 	if known, ok := b.running[e]; ok {
 		return known
@@ -340,8 +342,8 @@ func (b *body) readsRunning(e *ir.Expr) bool {
 	return found
 }
 
-// indexCondition reports whether e compares indices only: such a guard costs
-// less in place than a register, and shows what it says.
+// indexCondition reports whether e compares only indices. Such a guard stays in place: that
+// costs less than a register, and is easier to read.
 func indexCondition(e *ir.Expr) bool {
 	switch e.Op {
 	case ir.OpAnd, ir.OpOr:
@@ -354,8 +356,8 @@ func indexCondition(e *ir.Expr) bool {
 	return false
 }
 
-// constant reports whether e is made of constants and symbols alone, cheap
-// enough to leave in place.
+// constant reports whether e is made of constants and symbols alone, and so is cheap enough to
+// stay in place.
 func constant(e *ir.Expr) bool {
 	ok := true
 	ir.Walk(e, func(e *ir.Expr) bool {

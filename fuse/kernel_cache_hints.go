@@ -15,9 +15,9 @@ import (
 
 // Figures of such reads, measured on an H200: docs/performance.md.
 const (
-	streamReads      = 1.25 // reads of an element on average up to which it is read once: chunks overhang
+	streamReads      = 1.25 // most reads of an element, on average, for it to count as read once: chunks reach past the end
 	evictFirstReads  = 16   // a kernel that folds reads that many times the bytes it writes
-	evictFirstCaches = 8    // times the cache: in longer kernels, what is written back takes less than a smaller cache costs
+	evictFirstCaches = 8    // most bytes read, in caches: in longer kernels, writing the cache back costs less than doing with a smaller one
 	evictLastReads   = 4    // a kernel that writes its rows again reads at most that many times the bytes it writes
 )
 
@@ -93,7 +93,7 @@ func (lo *kernel) exceedsCache(b *ir.Buffer, most int64) *ir.Expr {
 	size := int64(b.Type.Size())
 	elements := algebra.Product(b.Value.Axes)
 	when := ir.Apply(ir.OpGt, elements, ir.IntConst(cache/size))
-	if most > 0 { // in longer kernels the time it takes to write the cache back is lost in the rest
+	if most > 0 { // in longer kernels the time to write the cache back hardly counts
 		when = algebra.And(when, ir.Apply(ir.OpLe, elements, ir.IntConst(most*cache/size)))
 	}
 	when = algebra.OrTrue(when)

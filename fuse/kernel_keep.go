@@ -64,8 +64,8 @@ func repeated(v *ir.Variant, kept map[*ir.Local]bool) map[*ir.Local]bool {
 	return out
 }
 
-// needed returns the full-level locals a section evaluates; have lists what
-// earlier ones hold, and gains what this one will.
+// needed returns the full-level locals that a section evaluates. have is the locals that
+// earlier sections hold; this section adds its own.
 func needed(s *ir.Section, kept, have map[*ir.Local]bool) map[*ir.Local]bool {
 	out := map[*ir.Local]bool{}
 	visit := func(e *ir.Expr) {

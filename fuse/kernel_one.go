@@ -7,7 +7,7 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// withOne is the lowering for sizes at which a range of rows has one element.
+// withOne is the kernel for sizes at which a range of rows has one element.
 func (lo *kernel) withOne(r *ir.Range) *kernel {
 	u, k, sc, p := *lo, *lo.k, *lo.scope, *lo.program
 	sc.program = &p

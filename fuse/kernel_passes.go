@@ -5,8 +5,8 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// placeScans lists in every section the scans it reads, those that they read in
-// turn first, and drops sections that are left with nothing to do.
+// placeScans lists in every section the scans that it reads, each after the scans that it reads
+// itself, and drops sections without work.
 func (lo *kernel) placeScans(folds []*ir.Fold, sections []*ir.Section) []*ir.Section {
 	if !lo.hasScan() {
 		return sections
@@ -57,8 +57,8 @@ func scansRead(folds []*ir.Fold, s *ir.Section) map[*ir.Fold]bool {
 	return out
 }
 
-// stages says in which pass each fold runs and after which pass each store may:
-// a pass folds what depends on finished results of earlier passes only.
+// stages is the pass in which each fold runs, and the pass after which each store may run. A
+// pass may use results of earlier passes only.
 type stages struct {
 	fold map[*ir.Fold]int // from 1
 	done map[*ir.Local]*ir.Fold
@@ -149,7 +149,7 @@ func (st *stages) after(e *ir.Expr) int {
 	if e.Op == ir.OpLocal {
 		if f := st.done[e.Local]; f != nil {
 			n = st.fold[f]
-			if f.Prefix != ir.WholeRow { // read in the pass that makes it
+			if f.Prefix != ir.WholeRow { // a scan is read in the pass that makes it
 				n--
 			}
 		}

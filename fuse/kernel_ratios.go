@@ -7,9 +7,10 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Where 16-bit precision is enough, exp(x - m) is computed as 2^(x*log2(e) - m*log2(e)). The product with m is
-// rounded, so that all exponentials of a row are off by one factor, further from 1 the larger m is. A quotient of them,
-// as softmax is, is free of it; their sum, its logarithm, and they themselves are not.
+// Where 16-bit precision is enough, exp(x - m) is computed as 2^(x*log2(e) - m*log2(e)). The product with m is rounded,
+// so all exponentials of a row are off by the same factor, which is further from 1 the larger m is. In a quotient of
+// them, as in softmax, the factor cancels. It does not in the exponentials themselves, in their sum, or in its
+// logarithm.
 
 // ratios reports whether all that a kernel writes is free of the factor that exponentials of a row have in common.
 func (lo *kernel) ratios() bool {
@@ -30,11 +31,11 @@ func (lo *kernel) ratios() bool {
 	return true
 }
 
-// powers says with which power of the common factor values are multiplied.
+// powers finds the power of the common factor by which each value is multiplied.
 type powers struct {
 	of    map[*ir.Value]int
-	top   *ir.Value // that exponents are relative to
-	mixed bool      // something is no power of one such factor times what it should be
+	top   *ir.Value // the maximum that exponents are relative to
+	mixed bool      // some value is off by more than a power of one such factor
 }
 
 func (p *powers) expr(e *ir.Expr) int {
@@ -71,7 +72,7 @@ func (p *powers) expr(e *ir.Expr) int {
 	return 0
 }
 
-// exponential is the power of exp(x - m): one, where all are relative to the same m.
+// exponential is the power for exp(x - m): one, if all exponentials are relative to the same m.
 func (p *powers) exponential(m *ir.Expr) int {
 	m = form.Stripped(m)
 	if m.Op != ir.OpLoad || p.top != nil && p.top != m.From {
@@ -82,7 +83,7 @@ func (p *powers) exponential(m *ir.Expr) int {
 	return 1
 }
 
-// same is the power that all of some operands have; zero has any.
+// same is the power that all operands have. An operand that is zero has every power.
 func (p *powers) same(operands []*ir.Expr, powers []int) (n int) {
 	first := true
 	for i, e := range operands {
@@ -97,7 +98,7 @@ func (p *powers) same(operands []*ir.Expr, powers []int) (n int) {
 	return n
 }
 
-// reduced is the power of a reduction of what has the power n.
+// reduced is the power of a reduction whose terms have the power n.
 func (p *powers) reduced(r *ir.Reduction, n int) int {
 	for _, e := range []*ir.Expr{r.Where, r.Rank} {
 		p.mixed = p.mixed || e != nil && p.expr(e) != 0

@@ -8,10 +8,11 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Indices reach further than tensors: i * 1000 of a read that is outside for most i, i + 5 at the end
-// of a row. A condition that wraps would hold there. So what a kernel compares, divides or takes for
-// a number, and makes of ranges and sizes alone, has to fit the type that its indices have. Sums and
-// products of a place itself may wrap, which is inside where its condition holds.
+// Indices may be larger than any tensor. An index i * 1000 may be outside for most i, and i + 5 is
+// outside at the end of a row. If such an index wrapped around, the condition that it is inside might
+// hold by mistake. So every index that a kernel compares, divides or uses as a number has to fit the
+// type of its indices. Only the offset of an access may wrap, because its guard keeps it from being
+// used.
 
 // reach lists the largest magnitudes of such indices, over symbols.
 func (lo *kernel) reach() []*ir.Expr {
@@ -32,7 +33,8 @@ func (lo *kernel) reach() []*ir.Expr {
 	return out
 }
 
-// below reports whether one of the sizes is at least as large as a magnitude.
+// below reports whether a magnitude is at most one of the sizes, or fits 32 bits if it is
+// constant.
 func (lo *kernel) below(magnitude *ir.Expr, sizes []*ir.Expr) bool {
 	facts := lo.positive()
 	if !ir.Has(magnitude, ir.OpSym) {
@@ -52,8 +54,8 @@ func (lo *kernel) small() *ir.Expr {
 	return out
 }
 
-// extents lists the numbers of elements and of points that offsets go up to, and what indices reach
-// beyond, each once.
+// extents lists what bounds the kernel's offsets and indices, each once: numbers of elements,
+// numbers of points, and magnitudes of indices that reach beyond these.
 func (lo *kernel) extents() []*ir.Expr {
 	var out []*ir.Expr
 	add := func(size *ir.Expr) {

@@ -78,10 +78,9 @@ func scaledBy(e, x *ir.Expr, c float64) bool {
 	return a.IsConst(c) && ir.Equal(b, x) || b.IsConst(c) && ir.Equal(a, x)
 }
 
-// exponent finds the one exp(...) through which a product depends on l. It
-// returns nil and true where the product is free of l. A choice does not pass: in a
-// row of -inf, where(c, exp(x - m), 0) is NaN only where c holds, and a stream
-// cannot tell.
+// exponent finds the one exp(...) through which a product depends on l. It returns nil and true
+// if the product does not depend on l. A choice is refused: in a row of -inf, where(c,
+// exp(x - m), 0) is NaN only where c holds, and rescaling cannot reproduce that.
 func exponent(e *ir.Expr, l *ir.Local) (arg *ir.Expr, ok bool) {
 	if !algebra.ReadsLocal(e, l) {
 		return nil, true

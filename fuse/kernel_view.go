@@ -15,7 +15,8 @@ const (
 	largestRank = 5   // dims of a view
 )
 
-// affineRead is an offset as strides: of groups of ranges, and of those other ranges that it depends on.
+// affineRead is an offset as strides: one for each group of ranges, and one for each other range that
+// the offset depends on.
 type affineRead struct {
 	start        *ir.Expr
 	strides      []*ir.Expr // of the groups
@@ -23,8 +24,8 @@ type affineRead struct {
 	otherStrides []*ir.Expr
 }
 
-// affine takes an offset apart; ok is false unless it has one stride for each group, all strides are positive, and
-// it starts inside.
+// affine takes an offset apart. ok is false unless each group has one stride, all strides are positive, and the
+// offset begins inside the tensor.
 func (lo *kernel) affine(offset *ir.Expr, groups [][]*ir.Range, others []*ir.Range) (a affineRead, ok bool) {
 	for _, g := range groups {
 		stride, ok := lo.strideOf(offset, g)
@@ -51,8 +52,8 @@ func (lo *kernel) affine(offset *ir.Expr, groups [][]*ir.Range, others []*ir.Ran
 	return a, ir.Decide(ir.Apply(ir.OpLe, ir.IntConst(0), a.start), lo.positive()) == ir.True
 }
 
-// strideOf is the stride of a position over ranges, outermost first, where an offset
-// has one for all of them: each range's is that of the next times its extent.
+// strideOf is the stride of an offset along ranges, outermost first, taken as one index. There
+// is one if the stride of each range is that of the next one times the extent of the next one.
 func (lo *kernel) strideOf(offset *ir.Expr, ranges []*ir.Range) (*ir.Expr, bool) {
 	var least, next *ir.Expr
 	for d := len(ranges) - 1; d >= 0; d-- {
@@ -84,9 +85,9 @@ func (a affineRead) view(name string, read *ir.Expr, dims, strides []*ir.Expr, b
 	return w
 }
 
-// linearParts writes an offset over ranges alone: quotients and remainders of batch
-// ranges become ranges of their own. It returns those besides row and lane, and what
-// each stands for.
+// linearParts rewrites an offset so that it is linear in ranges: quotients and remainders of
+// batch ranges become ranges of their own. It returns the ranges other than row and lane, and
+// what each of them stands for.
 func (lo *kernel) linearParts(offset *ir.Expr, row, lane *ir.Range) (linear *ir.Expr, others []*ir.Range, at []*ir.Expr) {
 	var cut func(e *ir.Expr) *ir.Expr
 	cut = func(e *ir.Expr) *ir.Expr {

@@ -25,11 +25,12 @@ func (lo *kernel) smallest() int {
 	return size
 }
 
-// widen marks the accesses that take a whole vector along lane, and returns the
-// condition on the symbols that makes them aligned; nil when they always are. wide is how many
-// there are, 0 where vectors bring nothing of what the kernel moves the most of. Where the
-// lane's extent is a product, as of the height and the width of an image, that is asked
-// to be a multiple of the vector, unless more is gained where each of its symbols is.
+// widen marks the accesses that take a whole vector along lane, and returns the condition on
+// the symbols that makes them aligned; nil if they always are. wide is the number of these
+// accesses, or 0 if none of the largest accesses is among them. If the extent of lane is a
+// product, such as the height times the width of an image, the product has to be a multiple of
+// the vector. If that gives fewer vectors than requiring it of each symbol, each symbol has to
+// be one.
 func (lo *kernel) widen(v *ir.Variant, lane *ir.Range, vector int) (needs *ir.Expr, wide int) {
 	if lane == nil {
 		return nil, 0
@@ -49,8 +50,8 @@ func (lo *kernel) widen(v *ir.Variant, lane *ir.Range, vector int) (needs *ir.Ex
 	return lo.widenUnder(v, lane, vector, symbols)
 }
 
-// widenUnder marks the accesses that take a whole vector under facts, which are what the
-// variant promises where some need more than is known.
+// widenUnder marks the accesses that take a whole vector if facts hold. If some of them need
+// these facts, they become the variant's.
 func (lo *kernel) widenUnder(v *ir.Variant, lane *ir.Range, vector int, facts ir.Facts) (needs *ir.Expr, wide int) {
 	offer := &algebra.Offer{Known: lo.inside(ir.FullLevel), Facts: facts}
 	if v.Schedule.Mapping == ir.RowMapping && len(lo.k.Cols) > 1 { // a vector must not run into the next column range
@@ -64,7 +65,7 @@ func (lo *kernel) widenUnder(v *ir.Variant, lane *ir.Range, vector int, facts ir
 	check := func(guard, offset *ir.Expr) bool {
 		used := offer.Used
 		if !lo.uniform(guard, lane, vector, offer) || lo.variesThroughLocals(offset, lane) || !contiguous(offset) {
-			offer.Used = used // what is no vector needs nothing
+			offer.Used = used // only vectors need the facts
 			return false
 		}
 		wide++
@@ -96,10 +97,10 @@ func (lo *kernel) widenUnder(v *ir.Variant, lane *ir.Range, vector int, facts ir
 	return algebra.Divisible(facts), wide
 }
 
-// movesWide reports whether vectors carry what a kernel moves the most of: some access that runs along lane and of
-// which no other has all the ranges and more. Else rows of odd length, an element at a time, would be what a
-// thread takes vectors of for the sake of weights that all rows share, and neighbours in a warp
-// would be a vector apart in memory. Where nothing runs along lane, any vector will do.
+// movesWide reports whether one of the largest accesses is a vector: one that runs along lane, and none of the
+// others has all of its ranges and more strides. Otherwise only small accesses, such as weights that all rows
+// share, would be vectors. Then a thread would access the elements of a large tensor one by one, with neighbours
+// in a warp a vector apart in memory. If nothing runs along lane, any vector will do.
 func (lo *kernel) movesWide(v *ir.Variant, lane *ir.Range) bool {
 	accesses := lo.accessesAlong(v, lane)
 	for i, a := range accesses {
@@ -113,10 +114,10 @@ func (lo *kernel) movesWide(v *ir.Variant, lane *ir.Range) bool {
 	return len(accesses) == 0
 }
 
-// laneAccess is a read or a store whose places in memory are neighbours along the lane.
+// laneAccess is a read or a store that is contiguous in memory along the lane.
 type laneAccess struct {
 	ranges  map[*ir.Range]bool // that its offset depends on, also through indices that are read
-	strides int                // different strides of these: a tap of a window has that of the axis it moves along
+	strides int                // number of different strides of these: the tap of a window has that of the axis it moves along
 	wide    bool
 }
 
@@ -159,7 +160,7 @@ func (lo *kernel) accessesAlong(v *ir.Variant, lane *ir.Range) (out []laneAccess
 	return out
 }
 
-// wholeVectors is what holds where the sizes along lane are whole numbers of vectors.
+// wholeVectors is the facts that hold if the sizes along lane are whole numbers of vectors.
 func (lo *kernel) wholeVectors(locals []*ir.Local, lane *ir.Range, vector int) ir.Facts {
 	facts := lo.inside(ir.FullLevel)
 	if vector == 1 {
@@ -176,8 +177,8 @@ func (lo *kernel) wholeVectors(locals []*ir.Local, lane *ir.Range, vector int) i
 	return algebra.Assuming(facts, algebra.MultiplesIn(int64(vector), sizes...))
 }
 
-// wholeExtent is the extent of the range of which the lane walks a chunk, as the guards of
-// reads say; the lane's where they do not.
+// wholeExtent is the extent of the range of which the lane is a chunk, taken from the guards of
+// reads; the extent of the lane if it is no chunk.
 func wholeExtent(locals []*ir.Local, lane *ir.Range) *ir.Expr {
 	for _, l := range locals {
 		if r := algebra.ReadIn(l.Def); r != nil && r.Guard != nil && r.Guard.Op == ir.OpLt && ir.DependsOn(r.Guard.Args[0], lane) {
@@ -187,8 +188,8 @@ func wholeExtent(locals []*ir.Local, lane *ir.Range) *ir.Expr {
 	return lane.Extent
 }
 
-// variesThroughLocals reports whether e holds a local that may differ between the
-// lanes: an index read from memory, or in flat mapping a reduction's result.
+// variesThroughLocals reports whether e contains a local that may differ between lanes: an
+// index read from memory, or, in the flat mapping, the result of a reduction.
 func (lo *kernel) variesThroughLocals(e *ir.Expr, lane *ir.Range) bool {
 	found := false
 	ir.WalkThrough(func(e *ir.Expr) bool {
@@ -204,9 +205,9 @@ func (lo *kernel) variesThroughLocals(e *ir.Expr, lane *ir.Range) bool {
 	return found
 }
 
-// uniform reports whether a guard holds for all lanes of an aligned vector or for
-// none: it does not depend on the lane, or it compares an offset that runs with
-// the lane from a multiple of the vector to a bound that is such a multiple.
+// uniform reports whether a guard holds for all lanes of an aligned vector or for none. It does
+// if it does not depend on the lane, or if it compares an index that grows with the lane from a
+// multiple of the vector to a bound that is a multiple too.
 func (lo *kernel) uniform(guard *ir.Expr, lane *ir.Range, vector int, offer *algebra.Offer) bool {
 	if guard != nil && lo.variesThroughLocals(guard, lane) {
 		return false
@@ -224,8 +225,8 @@ func (lo *kernel) uniform(guard *ir.Expr, lane *ir.Range, vector int, offer *alg
 	return false
 }
 
-// drawn reports whether a vector of random bits shares the blocks that they come from:
-// four words each, of which random_bits16 takes halves.
+// drawn reports whether a vector of random bits is a whole number of the blocks in which they
+// are drawn: four words each, or eight halves of words for random_bits16.
 func drawn(op ir.Op, vector int) bool {
 	return vector%4 == 0 && (op == ir.OpRandom || op == ir.OpRandom16 && (vector == 4 || vector%8 == 0))
 }
@@ -237,8 +238,8 @@ func storesWide(v *ir.Variant) bool {
 	})
 }
 
-// alignAlong reports whether vectors of an access along a row range are aligned,
-// adding to the variant's class what that takes where it may.
+// alignAlong reports whether vectors of an access along a row range are aligned. With assume it
+// may add what that requires to the variant's condition.
 func (lo *kernel) alignAlong(v *ir.Variant, offset *ir.Expr, along *ir.Range, assume bool) bool {
 	vector := int64(v.Schedule.Vector)
 	if vector == 1 {

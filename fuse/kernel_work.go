@@ -24,7 +24,7 @@ func (lo *kernel) rowWords(sections []*ir.Section) float64 {
 	return words(v, keep(v))
 }
 
-// exchanged is the bytes that a warp gives of all folds of a row.
+// exchanged is the bytes that a warp hands to others for all folds of a row.
 func (lo *kernel) exchanged() int {
 	bytes := 0
 	for _, f := range lo.folds {
@@ -49,8 +49,8 @@ func (lo *kernel) work() int {
 // hasScan reports whether the kernel holds a scan.
 func (lo *kernel) hasScan() bool { return lo.k.Template == ir.ScanTemplate }
 
-// gathers reports whether a read's place is read from memory: two latencies in a
-// row, which one access a thread does not cover.
+// gathers reports whether the index of a read is itself read from memory. Such a kernel waits
+// for two reads, one after the other, and one access for each thread does not hide that.
 func (lo *kernel) gathers() bool {
 	for _, root := range lo.roots() {
 		if ir.Contains(*root.expr, func(e *ir.Expr) bool { return e.Op == ir.OpRead && algebra.ReadsMemory(e.Args[0]) }) {

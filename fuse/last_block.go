@@ -14,28 +14,28 @@ import (
 // rows. That saves a launch, and the time between the end of one kernel and the beginning of the next.
 
 // Figures of last-block reductions. The registers and rounds are estimates: the second kernel should not raise the
-// registers of the first, and one block does all of its work. Each block waits for the answer of its counter, which
-// takes as long as a read while memory is busy, and has nothing else under way meanwhile. So a second kernel is
-// faster, as measured, unless all blocks run at once. Where a thread reads once or twice and is done, as in chunks of
-// long columns, that wait is half of its time, and larger sizes than the default ones bring more blocks: the limit
-// is lower there.
+// registers of the first, and one block does all of its work. Each block waits for the answer of its counter. That
+// takes as long as a read while memory is busy, and the block has nothing else to do meanwhile. So a separate kernel
+// is faster, as measured, unless all blocks run at the same time. If a thread reads only once or twice, as in chunks
+// of long columns, that wait is half of its time, and sizes above the default ones have more blocks. So the limit is
+// lower there.
 const (
 	lastBlockRegisters = 8                                    // of a thread, for the columns in flight
 	lastBlockRounds    = 4                                    // times that a thread waits for columns: beyond, a launch is faster
 	lastBlockThreads   = ir.ReferenceSMs * forecast.ThreadsSM // of all blocks: what a large GPU holds at once
-	shortRounds        = 2                                    // times that a thread of the first kernel waits for columns,
-	shortFewer         = 4                                    // up to which the limit of threads is so many times lower
+	shortRounds        = 2                                    // if a thread of the first kernel waits for columns at most so often,
+	shortFewer         = 4                                    // the limit of threads is so many times lower
 )
 
 // lastBlockKernel makes the bodies of a kernel that run in the last blocks of another.
 type lastBlockKernel struct{ *kernel }
 
-// lastBlock has the last blocks of the kernel run the kernel then, where that pays.
+// lastBlock makes the last blocks of the kernel run the kernel then, where that pays.
 func (lo lastBlockKernel) lastBlock(then *kernel) {
 	parts := slices.DeleteFunc(slices.Clone(lo.k.Rows), func(r *ir.Range) bool { return !lo.parts[r] })
 	lastBlock := &ir.LastBlock{Kernel: then.k, Parts: parts}
 	variants := lo.without(lo.k.Variants, func(v *ir.Variant) bool {
-		return v.Schedule.Stages > 0 || v.Schedule.LookBack > 0 // their blocks go on to other rows, or reduce those of other blocks
+		return v.Schedule.Stages > 0 || v.Schedule.LookBack > 0 // these blocks go on to other rows, or reduce the rows of other blocks
 	})
 	if variants == nil {
 		return
@@ -64,8 +64,8 @@ func (lo lastBlockKernel) lastBlock(then *kernel) {
 	lo.cover(lo.k, variants)
 }
 
-// refit makes the bodies of last blocks anew for variants whose schedules were replaced by tuned choices. These differ
-// in the number of threads only, so a thread has as many rows as before.
+// refit makes new bodies of last blocks for variants whose schedules were replaced by tuned choices. Those differ only
+// in the number of threads, so a thread has as many rows as before.
 func (lo lastBlockKernel) refit(then *kernel) {
 	if lo.k.LastBlock == nil {
 		return
@@ -138,7 +138,7 @@ func rowsOfFirst(k *ir.Kernel, f *ir.LastBlock, v *ir.Variant) int {
 	case s.Mapping == ir.FlatMapping && len(k.Cols) > 0 && !s.LooksBack():
 		lane := algebra.Innermost(k.Rows)
 		if slices.Contains(f.Parts, lane) || !ir.Multiple(lane.Extent, int64(s.Vector), v.Facts) {
-			return 0 // vectors would not be next to each other
+			return 0 // the rows of a block would not be neighbours
 		}
 		return s.Threads / max(1, s.ColThreads) * s.Vector
 	}

@@ -17,8 +17,8 @@ type lowering struct {
 	*kernel
 }
 
-// lower makes a kernel of a region. With p it is one of two that may get one launch, the second of which
-// is lowered after the first. done lists the kernels that are lowered.
+// lower makes a kernel of a region. If p is given, the region is one of two that may share a launch; the
+// second is lowered after the first. done holds the kernels that are lowered already.
 func (pr *program) lower(r *region, buffers map[*ir.Value]*ir.Buffer, p *lastBlockPair, done map[*region]*kernel) *ir.Kernel {
 	lo := &lowering{&kernel{paired: p != nil, joined: map[*ir.Range]*ir.Expr{},
 		scope: &scope{program: pr, r: r, buffers: buffers, args: map[*ir.Value]*ir.Arg{}, value: map[*ir.Value]*ir.Expr{}}}}
@@ -187,7 +187,7 @@ func (lo *lowering) foldsColumns(v *ir.Value, at map[*ir.Range]*ir.Expr) {
 	}
 }
 
-// accumulate folds a member over the rows that its region accumulates over. The predicate of its last
+// accumulate folds a member over the rows that its region accumulates over. The bound of the last
 // chunk is that of the rows.
 func (lo *lowering) accumulate(v *ir.Value, body *ir.Expr) {
 	at := make([]*ir.Expr, len(v.Axes))
@@ -229,14 +229,14 @@ func (lo *lowering) store(v *ir.Value) {
 	arg.Write = true
 	offset := ir.Simplify(ir.FlatOffset(whole.Shape(), at), lo.facts)
 	guard := lo.r.stored[v]
-	for _, r := range lo.r.beyond(v) { // computed again at each point of the range
+	for _, r := range lo.r.beyond(v) { // the value is computed again at each point of these ranges
 		guard = algebra.And(guard, ir.Apply(ir.OpEq, r.At(), ir.IntConst(0)))
 	}
 	lo.stores = append(lo.stores, &storing{&ir.Store{Arg: arg, Offset: offset, Guard: guard, Value: lo.value[v], Span: v.Origin.Span}, level})
 }
 
-// orderStores puts the store of a next value behind the stores of the kernel that read the present
-// one. Where they wait for each other in a circle they keep their order.
+// orderStores moves the store of a state's next value after the stores that read its present
+// value. If stores wait for each other in a cycle, they keep their order.
 func (lo *lowering) orderStores() {
 	reads := func(s *storing, b *ir.Buffer) bool {
 		found := false
@@ -265,7 +265,8 @@ func (lo *lowering) mantissa() int {
 	return most
 }
 
-// follow puts the rows in the order of the first kernel, whose last blocks run this one.
+// follow puts the rows in the order of those of the first kernel, whose last blocks run this
+// one.
 func (lo *lowering) follow(first *kernel, p *lastBlockPair) {
 	slices.SortFunc(lo.k.Rows, func(a, b *ir.Range) int {
 		return slices.Index(first.rows, p.to[a]) - slices.Index(first.rows, p.to[b])

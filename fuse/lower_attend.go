@@ -10,8 +10,8 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// scores lowers the product by which a stream weighs: to a local that sums over the depth where it is
-// used.
+// scores lowers a product from which a stream makes its weights. It becomes a local, defined as the
+// sum over the depth.
 func (lo *lowering) scores(v *ir.Value, body *ir.Expr) *ir.Expr {
 	l := lo.local(v.Name, ir.F32, ir.FullLevel)
 	l.Def = ir.Reduce(&ir.Reduction{Op: ir.Sum, Ranges: v.Reduce.Ranges}, ir.Cast(body, ir.F32))
@@ -20,7 +20,8 @@ func (lo *lowering) scores(v *ir.Value, body *ir.Expr) *ir.Expr {
 	return lo.rounded(ir.LocalRef(l), v.Type)
 }
 
-// scoresOnce lowers a product unless that is done; where two sums are made of equal products, one of them.
+// scoresOnce lowers a product if it is not lowered yet. If two sums use equal products, only one of these
+// is lowered.
 func (lo *lowering) scoresOnce(v *ir.Value) *ir.Expr {
 	if s := lo.r.stream; s != nil && s.same[v] != nil {
 		v = s.same[v]
@@ -42,7 +43,7 @@ func (lo *lowering) boundArgs() {
 // attend describes the parts of a stream, with the heads of a group packed where queries are few.
 func (lo *lowering) attend() {
 	a := lo.operands()
-	if lo.few = !lo.r.stream.Chained && forecast.FewQueries(algebra.Product(a.M)); lo.few {
+	if lo.fewQueries = !lo.r.stream.Chained && forecast.FewQueries(algebra.Product(a.M)); lo.fewQueries {
 		lo.packHeads(a)
 	}
 	lo.kernel.attend = a
@@ -149,7 +150,7 @@ func (lo *lowering) packHeads(a *ir.Attend) {
 			}
 			return ir.Simplify(ir.Substitute(e, with), lo.inside(ir.FullLevel))
 		}
-		for _, root := range lo.roots() { // a row may have no columns, so what is done once for a row must not assume that it has one
+		for _, root := range lo.roots() { // a row may have no columns, so expressions at row level must not assume that there is one
 			*root.expr = ir.Simplify(ir.Substitute(*root.expr, with), lo.inside(root.level))
 		}
 		lo.score.Def = apply(lo.score.Def)

@@ -56,9 +56,9 @@ func (sc *scope) node(e *ir.Expr) *ir.Expr {
 	return sc.rounded(inPositions(e), e.Type).At(e.Span)
 }
 
-// inPositions is an operation on integers made of positions as one on positions where that
-// is the same: their comparisons, with each other and with constants, and differences of
-// ranges, which do not leave the type that positions have.
+// inPositions does an operation on integers that are casts of positions in the type of
+// positions, if the result is the same. That is so for comparisons of positions, with each
+// other and with constants, and for differences of ranges, which fit the type.
 func inPositions(e *ir.Expr) *ir.Expr {
 	compares := e.Op.Info().Result == ir.ToBool
 	if !compares && e.Op != ir.OpSub {

@@ -9,8 +9,8 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// joinRanges joins neighbouring loops into one where that leaves no division: x[i, j], read and written
-// whole, is then one vector whatever its rank.
+// joinRanges joins neighbouring loops into one if that needs no division. A tensor x[i, j] that is read
+// and written whole is then one long row, whatever its rank.
 func (lo *lowering) joinRanges() {
 	accumulated := 0
 	for _, r := range lo.k.Rows {
@@ -40,8 +40,8 @@ func (lo *lowering) joinAll(ranges []*ir.Range) []*ir.Range {
 	return ranges
 }
 
-// join tries t = outer*|inner| + inner in every expression of the kernel. It returns nil, and changes
-// nothing, where t would have to be divided again.
+// join replaces outer*|inner| + inner by a new range t in every expression of the kernel. It returns
+// nil, and changes nothing, if t would have to be divided to give outer or inner.
 func (lo *lowering) join(outer, inner *ir.Range) *ir.Range {
 	if lo.splitsWindow(outer, inner) {
 		return nil

@@ -93,8 +93,8 @@ func (f *fuser) mergeable(wholeA, wholeB *region) (a, b *region, al *alignment, 
 const mostNeighbours = 8
 
 // pushNeighbours queues the merges of r with the regions that it reads, that read it, or that read what it
-// reads. onlyLater leaves out pairs that the other region queues too, when all regions queue theirs at the
-// start.
+// reads. At the start every region queues its merges; onlyLater then keeps a pair from being queued by
+// both of its regions.
 func (f *fuser) pushNeighbours(q *queue, r *region, onlyLater bool) {
 	seen := map[*region]bool{r: true}
 	try := func(other *region, producer bool) {

@@ -6,10 +6,10 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// A concatenation needs no kernel of its own where other kernels compute its parts: each stores its part where that
-// lies in the memory of the whole. A part is a value that holds the elements of the concatenation between two
-// indices along one axis. Elements that no kernel computes anyway, such as those of an input, are a part too, with a
-// kernel of its own.
+// A concatenation needs no kernel of its own if other kernels compute its parts: each of them stores its part at its
+// place in the memory of the whole. A part is a value with the elements of the concatenation between two indices
+// along one axis. Elements that no kernel computes anyway, such as those of an input, are also a part, and that part
+// gets a kernel.
 
 // mostConcatParts is the most parts of a concatenation: each is simplified, merged, and may be a launch.
 const mostConcatParts = 16
@@ -19,12 +19,13 @@ type concat struct {
 	whole    *ir.Value
 	parts    []*ir.Value
 	places   []concatPart // of the parts
-	computed []bool       // whether a part reads what another kernel computes in loops of its own
+	computed []bool       // for each part, whether it reads what another kernel computes in loops of its own
 	body     *ir.Expr     // of the whole, before it reads the parts
 }
 
-// mergeConcats gives the parts of concatenations to the kernels that compute them, where that saves half a launch
-// or more: less is within what the estimates may be wrong by, as where a token is appended to a long cache.
+// mergeConcats gives the parts of concatenations to the kernels that compute them, if that saves at least half a
+// launch. Less than that is within the error of the estimates, for instance where one token is appended to a long
+// cache.
 func (f *fuser) mergeConcats() {
 	if f.g.OneKernel {
 		return
@@ -49,7 +50,8 @@ func (f *fuser) mergeConcats() {
 	}
 }
 
-// concatOf makes the parts of v; nil where v is not the concatenation of what other kernels compute.
+// concatOf makes the parts of v; nil if v is not a concatenation of values that other kernels
+// compute.
 func (f *fuser) concatOf(v *ir.Value) *concat {
 	if v.IsInput() || v.Reduce != nil || f.updates[v] != nil || f.checks[v] || len(f.home[v].members) > 1 || !f.readsLoops(v.Body) {
 		return nil
@@ -218,7 +220,7 @@ func (f *fuser) insertParts(found []*concat) {
 	}
 }
 
-// relink makes anew what depends on the order of the graph's values.
+// relink computes again what depends on the order of the graph's values.
 func (f *fuser) relink() {
 	f.linkValues()
 	for i, r := range f.schedule() {
@@ -226,7 +228,7 @@ func (f *fuser) relink() {
 	}
 }
 
-// readingParts is the concatenation of the values of the parts.
+// readingParts is the body of the concatenation that reads the parts.
 func (c *concat) readingParts() *ir.Expr {
 	var body *ir.Expr
 	for i, place := range slices.Backward(c.places) {
@@ -249,8 +251,8 @@ func (f *fuser) setBody(v *ir.Value, body *ir.Expr) {
 	delete(f.work, v)
 }
 
-// gainOfParts estimates the seconds that are saved where other kernels compute parts: what these need not write or
-// read, and a launch, less one for each part that has a kernel of its own.
+// gainOfParts estimates the seconds saved by computing the parts in other kernels: the bytes that need not be
+// written and read, and the launch of the concatenation, less a launch for each part that gets a kernel.
 func (f *fuser) gainOfParts(c *concat) float64 {
 	gain := f.device.Launch
 	for i, p := range c.parts {

@@ -6,9 +6,10 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// An axis of a result may be several axes of what is reduced, taken as one: the bias of a product whose results are
-// split into heads has an element for each pair of a head and a place in it. Then no loop of the kernel runs along the
-// memory that it reads. splitDigits makes loops of such axes, and the result stays as it is.
+// One axis of a result may be several axes of the reduced tensor taken together. An example is the gradient of a bias
+// whose product is split into heads: it has an element for each pair of a head and a place in the head. Then no loop
+// of the kernel runs along the memory that it reads. splitDigits splits the loop into one for each of these axes; the
+// result stays the same.
 
 // splitDigits splits rows of reductions where the largest tensor is read along digits of them.
 func (f *fuser) splitDigits() {
@@ -24,8 +25,8 @@ func (f *fuser) splitDigits() {
 	}
 }
 
-// digitRead returns the row of a region whose last digit, of n values, runs along the memory of the largest tensor
-// that its reductions read; nil where that is no digit.
+// digitRead returns the row of a region and an n such that row % n runs along the memory of the largest tensor
+// that the region's reductions read; nil if there is none.
 func (f *fuser) digitRead(r *region) (row *ir.Range, n *ir.Expr) {
 	var last *ir.Expr
 	most := -1.0

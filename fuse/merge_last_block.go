@@ -81,7 +81,7 @@ func (f *fuser) lastBlockPair(first, then *region) *lastBlockPair {
 	return p
 }
 
-// ofEachRow reports whether a member has an element for each row of the region.
+// ofEachRow reports whether a member has one element for each row of the region.
 func (r *region) ofEachRow(v *ir.Value) bool {
 	own := map[*ir.Range]bool{}
 	for _, axis := range v.Axes {

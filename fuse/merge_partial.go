@@ -132,8 +132,8 @@ func (f *fuser) rangeOf(r *region, v *ir.Value, e *ir.Expr) *ir.Range {
 	return r.index(v, e, f.facts).Range
 }
 
-// readsAtDigits reports whether a fold over a chunk reads tensors at digits of part*n + point: its rows are several
-// axes of those, taken as one.
+// readsAtDigits reports whether a fold over a chunk reads tensors at quotients and remainders (digits) of
+// part*n + point: its rows are several axes of the tensors, taken as one.
 func (f *fuser) readsAtDigits(v *ir.Value) bool {
 	index := ir.Simplify(f.chunked(v).Args[0], f.facts)
 	for _, l := range f.loads[v] {
@@ -146,8 +146,8 @@ func (f *fuser) readsAtDigits(v *ir.Value) bool {
 	return false
 }
 
-// pairChunks pairs the part and the point of a chunk in both regions. Indices that are digits of the row do not
-// tell which loops they are, so from here on they match where they are equal.
+// pairChunks pairs the part and the point of a chunk in both regions. An index that is a digit of the row does
+// not show which loop it is, so from here on indices match if they are equal.
 func (f *fuser) pairChunks(m *matcher, r, c *region) bool {
 	first := c.members[0]
 	part, _, point := m.mixed(f.chunked(first).Args[0])
@@ -157,8 +157,8 @@ func (f *fuser) pairChunks(m *matcher, r, c *region) bool {
 	return outer != nil && partC != nil && pointC != nil && m.pair(outer.Range, partC) && m.pair(inner.Range, pointC)
 }
 
-// chunkedRanges returns the ranges of r that c cuts into chunks, outermost first: the one that indexes a tensor in r
-// where part*n + point does in c, or those that do where its digits do.
+// chunkedRanges returns the ranges of r that c cuts into chunks, outermost first. It is the range that indexes a
+// tensor in r at the axis where part*n + point indexes it in c, or the ranges at the axes that its digits index.
 func (f *fuser) chunkedRanges(r, c *region, guard *ir.Expr) []*ir.Range {
 	m, index := &matcher{facts: f.facts}, ir.Simplify(guard.Args[0], f.facts)
 	for _, lc := range f.loads[c.members[0]] {
@@ -191,7 +191,7 @@ func (m *matcher) rowsAt(s site, lc, index, rows *ir.Expr) (out []*ir.Range) {
 		}
 		digit := ir.Apply(ir.OpFloorDiv, index, inner)
 		switch through := ir.Apply(ir.OpMul, e.Range.Extent, inner); {
-		case ir.SameIndex(lc.Args[d], digit, m.facts): // the first digit has no bound but that of the index
+		case ir.SameIndex(lc.Args[d], digit, m.facts): // the first digit is bounded only by the index itself
 			if out = append(out, e.Range); m.same(through, rows) {
 				slices.Reverse(out)
 				return out

@@ -8,9 +8,9 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// A value that only moves elements to their places, as from the phases of a transposed convolution, needs no kernel:
-// the kernel that computes the elements stores each where it goes. Phases may have places past the end of an axis,
-// which are not stored.
+// A value that only moves elements to other places needs no kernel: the kernel that computes the elements stores
+// each at its final place. The phases of a transposed convolution are moved so. They may have places past the end of
+// an axis, which are not stored.
 
 // mergePlaced gives such values to the regions that compute what they move.
 func (f *fuser) mergePlaced() {
@@ -27,8 +27,8 @@ func (f *fuser) mergePlaced() {
 	}
 }
 
-// movedFrom is the sum, or what follows it, whose elements a value moves to their places; nil where it computes, or
-// where what it reads is wanted for itself.
+// movedFrom is the sum, or the value computed from it, whose elements v moves; nil if v computes anything, or if
+// the elements are needed at their old places too.
 func (f *fuser) movedFrom(v *ir.Value) *ir.Value {
 	if v.IsInput() || v.Reduce != nil || v.Body.Op != ir.OpLoad || v.Body.Fill != nil {
 		return nil
@@ -46,13 +46,13 @@ func (f *fuser) storesRowsOnly(r *region) bool {
 		scanIn(r) == nil && sortIn(r) == nil
 }
 
-// placed is a region with one more member, which moves the elements of another.
+// placed is a region with one more member, which moves the elements of the member from.
 func (f *fuser) placed(a *region, v, from *ir.Value) *region {
 	m := &region{id: a.id, space: a.space, cols: a.cols, at: maps.Clone(a.at), stored: maps.Clone(a.stored),
 		members: mergeOrdered(a.members, []*ir.Value{v}, f.order)}
 	m.at[v] = map[*ir.Range]*ir.Expr{}
 	places := passes.PlacesOf(v, v.Body)
-	inside := a.stored[from] // what is moved may itself have been moved, with places past the end of another axis
+	inside := a.stored[from] // from may have been moved itself, and have places past the end of another axis
 	for _, r := range v.Axes {
 		place, ok := places[r]
 		if !ok {

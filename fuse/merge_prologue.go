@@ -100,7 +100,7 @@ func (f *fuser) prologue(a, b *region, v *ir.Value) (*region, *form.Refusal) {
 	if no := f.alignEdges(m, a, b); no != nil {
 		return nil, no
 	}
-	if m.want == nil { // pairs the columns, where only results of folds are read
+	if m.want == nil { // if only results of folds are read, this pairs the columns
 		f.alignSharedReads(m, a, b)
 	}
 	if m.want != nil || len(al.from) != len(a.space) {

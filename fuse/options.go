@@ -10,10 +10,10 @@ type Options struct {
 	Observe    func(pass string, g *ir.Graph) error // called after every pass
 }
 
-// A Choice is what a measurement on a device decided, as an input of planning: the
-// sizes of one class of a kernel take another variant than the rules would give them,
-// or the same one with another schedule. A plan stays a function of its inputs; a
-// Choice for a kernel that the planner no longer makes changes nothing.
+// A Choice is the result of a measurement on a device, as an input of planning. It says that
+// the sizes of one class of a kernel take another variant than the rules choose, or the same
+// variant with another schedule. So a plan stays a function of its inputs. A Choice for a
+// kernel that the planner no longer makes changes nothing.
 type Choice struct {
 	Kernel   string      // KernelID in the plan without choices
 	Class    int         // position of the variant that these sizes take by the rules

@@ -49,7 +49,8 @@ func (p *program) bytes(v *ir.Value) float64 {
 // those that cannot do what a later step needs. The rest may not cover all sizes, so a step removes
 // variants through without, and a kernel gets its variants through cover only; both check with ir.Covers.
 
-// cover gives a kernel its variants, except those that never run. A kernel that is like another has that one's.
+// cover gives a kernel its variants, except those that never run. A kernel that is like another one has the
+// variants of that.
 func (p *program) cover(k *ir.Kernel, variants []*ir.Variant) {
 	if k.Like == nil {
 		variants = reachable(p.possible(variants))

@@ -5,9 +5,9 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// mapping chooses how a kernel with columns is spread over threads: along the
-// range in which its reads are contiguous. Each read is charged the share of a
-// 128-byte line that one element of it costs.
+// mapping chooses whether the threads of a kernel with columns are neighbours along the columns
+// or along the rows: whichever range its reads are contiguous in. The cost of a read is the
+// part of a 128-byte line that each of its elements takes.
 func (lo *kernel) mapping() ir.Mapping {
 	if len(lo.k.Rows) == 0 {
 		return ir.RowMapping
@@ -15,7 +15,7 @@ func (lo *kernel) mapping() ir.Mapping {
 	n := algebra.Product(lo.k.Cols)
 	few := n.Op == ir.OpConst && (n.Int <= threadColumns || n.Int <= smallColumns && len(lo.k.Cols) > 1)
 	if few && !(n.Int > threadRow && lo.readsRows(n.Int)) && !lo.readsApart(n.Int) {
-		return ir.FlatMapping // a loop in each thread, or windows, whose neighbours share lines of memory
+		return ir.FlatMapping // each thread loops over its columns, or its window; neighbouring windows share lines
 	}
 	if lo.loopsWindow() {
 		return ir.FlatMapping
@@ -36,19 +36,19 @@ func (lo *kernel) mapping() ir.Mapping {
 	return ir.RowMapping
 }
 
-// threadRow is the most columns of a row in memory that one thread reads alone. Where neighbouring threads read longer
-// rows, each of their reads asks for many lines: measured, rows of 8 to 64 columns took 2 to 14 times as long.
+// threadRow is the most columns of a contiguous row that one thread reads alone. With longer rows, each read of
+// neighbouring threads touches many lines: rows of 8 to 64 columns took 2 to 14 times as long, as measured.
 const threadRow = 3
 
-// readsApart reports whether rows are windows side by side that are too large for one thread: so many columns. Groups of
-// threads that share lines with their neighbours would each ask for some bytes of many, where the threads of a row read
-// vectors along it: measured, means of 8x8 in f32 took 2.7 times as long as a copy.
+// readsApart reports whether rows are windows side by side, of so many columns that they are too large for one thread.
+// In the flat mapping, groups of threads would read a few bytes of many lines, which their neighbours read too: means
+// of 8x8 in f32 took 2.7 times as long as a copy, as measured. In the row mapping the threads of a row read vectors.
 func (lo *kernel) readsApart(columns int64) bool {
 	return columns*int64(lo.smallest()) > adjoinWindow && columns > threadColumns && !lo.columnKernel().overlaps(overlapLeast)
 }
 
-// readsRows reports whether all that depends on a row is a row in memory: so many columns beside each other, apart from
-// those of other rows.
+// readsRows reports whether everything that depends on a row is contiguous in memory: so many columns side by side, and
+// apart from the columns of other rows.
 func (lo *kernel) readsRows(columns int64) bool {
 	row, col, rows := algebra.Innermost(lo.k.Rows), algebra.Innermost(lo.k.Cols), false
 	for _, root := range lo.roots() {
@@ -73,8 +73,8 @@ func (lo *kernel) readsRows(columns int64) bool {
 	return rows
 }
 
-// reductionVariants makes the variants of the mappings of reductions; cached is what some of them read that the
-// L2 cache holds.
+// reductionVariants makes the variants of the mappings of reductions; cached is the reads that some of them
+// find in the L2 cache.
 func (lo *kernel) reductionVariants() (out []*ir.Variant, cached []*ir.Local) {
 	if len(lo.k.Cols) == 0 || lo.mapping() == ir.FlatMapping {
 		return lo.columnKernel().flatVariants(), nil

@@ -125,8 +125,8 @@ func mergeOrdered(a, b []*ir.Value, order map[*ir.Value]int) []*ir.Value {
 	return append(append(out, a...), b...)
 }
 
-// folded is what only a region of a product with a reduction epilogue has. Its columns are the points of a
-// chunk.
+// folded is the part of a region that only a product with a reduction epilogue has. The columns of such a
+// region are the points of a chunk.
 type folded struct {
 	product *ir.Value
 	depth   []*ir.Range // ranges that the product sums over, which are no loops of the region
@@ -157,7 +157,7 @@ type alignment struct {
 	from   map[*ir.Range]*ir.Range // a to b
 	sorted map[*ir.Range]bool      // ranges that are sorted, which are no loops of their regions
 
-	streams *streamPair // of two regions whose streams are one kernel
+	streams *streamPair // set if the streams of both regions become one kernel
 }
 
 // pair records that ra and rb are the same loop. It returns false where either is paired with another loop

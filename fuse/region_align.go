@@ -56,7 +56,8 @@ func (p *program) alignEdges(m *matcher, a, b *region) *form.Refusal {
 	return nil
 }
 
-// readsElsewhere refuses a reader u whose load reads along axis d what is not computed at that point.
+// readsElsewhere refuses a reader u that loads, along axis d, an element that is not computed at the
+// current point.
 func readsElsewhere(u *ir.Value, load *ir.Expr, d int) *form.Refusal {
 	if len(ir.Loads(load.Args[d])) > 0 {
 		return form.Refuse(ir.ReasonIndexMismatch, load.Span, "%s looks up elements of %s by indices that are data, so all of it has to be there first", u.Name, load.From.Name)
@@ -142,7 +143,7 @@ func (p *program) checkSpaces(al *alignment, a, b *region) *form.Refusal {
 	return nil
 }
 
-// edge is a value of a that one of b reads, the reader, and where it does.
+// edge returns a value of a that a value of b reads, the reader, and the place of the read.
 func (p *program) edge(a, b *region) (producer, consumer *ir.Value, span diag.Span) {
 	for _, u := range b.members {
 		for _, l := range p.loads[u] {
@@ -154,8 +155,8 @@ func (p *program) edge(a, b *region) (producer, consumer *ir.Value, span diag.Sp
 	return nil, nil, diag.Span{}
 }
 
-// ends are a value of a and the one of b that reads it, or the last of a and the first of b where b reads none; and the
-// place of b that messages point to.
+// ends returns a value of a and a value of b that reads it, or the last value of a and the first of b if b reads none;
+// and the place in b that messages point to.
 func (p *program) ends(a, b *region) (x, y *ir.Value, span diag.Span) {
 	span = b.members[len(b.members)-1].Origin.Span
 	if x, y, _ = p.edge(a, b); x != nil {
@@ -164,7 +165,8 @@ func (p *program) ends(a, b *region) (x, y *ir.Value, span diag.Span) {
 	return a.members[len(a.members)-1], b.members[0], span
 }
 
-// runsApart refuses regions each of which runs over something that the other does not; onlyA is what a does.
+// runsApart refuses regions each of which has a loop that the other has not; onlyA is the loops that only a
+// has.
 func (p *program) runsApart(a, b *region, onlyA []*ir.Range) *form.Refusal {
 	x, y, span := p.ends(a, b)
 	over, other := form.Shape(a.space), form.Shape(b.space)
@@ -179,8 +181,8 @@ func (p *program) runsApart(a, b *region, onlyA []*ir.Range) *form.Refusal {
 		x.Name, over, y.Name, other)
 }
 
-// repeats refuses regions of which one would be computed at every point of the other. onlyA is what a runs over and b does
-// not; where it is empty, b runs over more.
+// repeats refuses regions of which one would be computed again at every point of a loop of the other. onlyA is the
+// loops that only a has; if it is empty, b has more loops.
 func (p *program) repeats(a, b *region, onlyA []*ir.Range) *form.Refusal {
 	x, y, span := p.ends(a, b)
 	if len(onlyA) > 0 && len(b.cols) > 0 && algebra.SameRanges(onlyA, a.cols) {

@@ -117,7 +117,8 @@ func (r *region) scan(v *ir.Value) bool {
 	return true
 }
 
-// sort makes r the region of v where v picks from an order: its space is the places of every row.
+// sort makes r the region of v if v picks from an order. The space of r is the places of every
+// row's order.
 func (r *region) sort(v *ir.Value) bool {
 	s := form.SortOf(v)
 	if s == nil {

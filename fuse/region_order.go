@@ -35,9 +35,9 @@ func (f *fuser) schedule() []*region {
 	return out
 }
 
-// statesLast puts regions that write next values behind all that does not need them, so that few
-// present values are read once their next ones are there. Among themselves, those that read a
-// present value go ahead of the one that replaces it, where that is possible.
+// statesLast puts the regions that write next values of states after all regions that do not
+// need them, so that few present values are read after their next ones are written. Among these
+// regions, one that reads a present value comes before the one that replaces it, where possible.
 func (f *fuser) statesLast(place func(*region), placed map[*region]bool) {
 	replaces := map[*region][]*ir.Value{} // the present values
 	for v, old := range f.updates {
@@ -66,7 +66,7 @@ func (f *fuser) statesLast(place func(*region), placed map[*region]bool) {
 				return other != r && !placed[other] && reads(other, replaces[r])
 			})
 		})
-		r := left[max(at, 0)] // where each waits for another, somebody gets a second buffer
+		r := left[max(at, 0)] // if they wait for each other in a cycle, one state gets a second buffer
 		left = slices.DeleteFunc(left, func(other *region) bool { return other == r })
 		if !placed[r] {
 			place(r)
@@ -74,9 +74,9 @@ func (f *fuser) statesLast(place func(*region), placed map[*region]bool) {
 	}
 }
 
-// crossesStates reports whether two regions that write next values, and do not read each other, would
-// walk memory along different loops: the threads of one then share what they read, which keeps next
-// values from the place of the present ones.
+// crossesStates reports whether two regions write next values, do not read each other, and walk
+// memory along different loops. If they were merged, the threads of one would share their reads
+// through shared memory, and its next values could not be written in place.
 func (f *fuser) crossesStates(a, b *region, al *alignment) bool {
 	writes := func(r *region) bool {
 		return slices.ContainsFunc(r.members, func(v *ir.Value) bool { return f.updates[v] != nil })
@@ -88,11 +88,11 @@ func (f *fuser) crossesStates(a, b *region, al *alignment) bool {
 	return atA >= 0 && atB >= 0 && al.to[b.space[atB]] != a.space[atA]
 }
 
-// strayStores is how many times as long stores take that go across memory, each to a line of its own.
+// strayStores is how many times longer stores take if each goes to a line of its own.
 const strayStores = 4
 
-// storesAcross reports whether two pointwise regions store their results along different loops, and these are large.
-// One kernel would store one of them across memory, which costs more than it saves to read together.
+// storesAcross reports whether two pointwise regions store large results along different loops. One kernel would
+// store one of the results across memory, and that costs more than reading their tensors once saves.
 func (f *fuser) storesAcross(a, b *region, al *alignment) bool {
 	if len(a.cols) > 0 || len(b.cols) > 0 || al == nil || f.g.OneKernel {
 		return false
@@ -105,8 +105,8 @@ func (f *fuser) storesAcross(a, b *region, al *alignment) bool {
 	return strayStores*min(bytesA, bytesB)/f.device.Bandwidth > f.device.Launch
 }
 
-// storedAlong is the loop along which a region stores its results, and the bytes of these; nil where they differ, or are
-// not stored along a loop of the region alone.
+// storedAlong is the loop along which a region stores its results, and their bytes; nil if the results are stored along
+// different loops, or along an index that is no loop.
 func (f *fuser) storedAlong(r *region) (along *ir.Range, bytes float64) {
 	for _, v := range r.members {
 		axes := algebra.Widened(v.Axes)

@@ -5,7 +5,7 @@ import "github.com/fusec/fusec/ir"
 // maxSplits bounds the loops that are split to align two regions.
 const maxSplits = 8
 
-// The names of the two parts of a split range are its own with a suffix.
+// The names of the two parts of a split range are its own name with a suffix.
 const (
 	highSuffix = "_high"
 	lowSuffix  = "_low"
@@ -17,7 +17,7 @@ const (
 type matcher struct {
 	*alignment
 	facts ir.Facts
-	equal bool      // whether indices of loops that are paired match where they are equal, whatever they are
+	equal bool      // whether any two indices match if all of their loops are paired and they are equal
 	fresh []pairing // pairs of the current match
 	want  *split
 }
@@ -83,8 +83,8 @@ func (m *matcher) matchRanges(ra, rb *ir.Range) bool {
 	return true
 }
 
-// matchSplit matches range r of one region with an index e of the other, which is a part of a range there,
-// or several ranges where r is one. inB says that r is of region b.
+// matchSplit matches range r of one region with an index e of the other. e is a part of a range there, or
+// r is several ranges of e taken as one. inB says that r is of region b.
 func (m *matcher) matchSplit(r *ir.Range, e *ir.Expr, inB bool) bool {
 	if m.sorted[r] {
 		return false
@@ -114,7 +114,7 @@ func (m *matcher) paired(r *ir.Range, inB bool) bool {
 	return m.from[r] != nil
 }
 
-// ask asks for a split where outer*inner points are provably the points of s.
+// ask asks for a split if outer*inner points are provably the points of s.
 func (m *matcher) ask(ofB bool, s *ir.Range, outer, inner *ir.Expr) bool {
 	if outer == nil || m.sorted[s] || !m.same(ir.Apply(ir.OpMul, outer, inner), s.Extent) {
 		return false
@@ -149,8 +149,8 @@ func (m *matcher) mixed(e *ir.Expr) (outer, n, inner *ir.Expr) {
 	return m.mixedOfTerms(e)
 }
 
-// mixedOfTerms reads a sum of more than two terms so, as (i*H + h)*D + d is when its products are written out: the
-// others are multiples of what the innermost runs over.
+// mixedOfTerms does the same for a sum of more than two terms, such as (i*H + h)*D + d after expansion: all terms
+// but the innermost are multiples of the innermost extent.
 func (m *matcher) mixedOfTerms(e *ir.Expr) (outer, n, inner *ir.Expr) {
 	terms := ir.Operands(ir.OpAdd, e)
 	if len(terms) < 3 {
@@ -216,7 +216,7 @@ func (m *matcher) matchLoads(a, b site) {
 			return
 		}
 	}
-	if m.want != nil { // the next round pairs the loops that the split leaves
+	if m.want != nil { // the loops that the split makes are paired in the next round
 		m.fresh = m.fresh[:0]
 		return
 	}
@@ -232,8 +232,8 @@ func (s *split) apply(g *ir.Graph, a, b *region) (*region, *region) {
 	return a.split([]*ir.Range{s.s}, outer, inner), b
 }
 
-// split returns the region with some ranges, which are next to each other in its space and taken as one, walked as
-// outer*|inner| + inner. The two are columns where the ranges are.
+// split returns the region with neighbouring ranges of its space replaced: taken as one, they become outer*|inner|
+// + inner. The two new ranges are columns if the old ones are.
 func (r *region) split(ranges []*ir.Range, outer, inner *ir.Range) *region {
 	index := ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, outer.At(), inner.Extent), inner.At())
 	with := ir.Digits(ranges, index)

@@ -7,16 +7,16 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// streamed is what only a region of the attend template has.
+// streamed is the part of a region that only the attend template has.
 type streamed struct {
 	*form.Stream
 	depth map[*ir.Range]bool // ranges that a score sums over, which are no loops of the region
 
 	also *form.Stream            // another sum over the same columns, over the region's ranges; nil for none
-	same map[*ir.Value]*ir.Value // its products, to those of the stream that they equal
+	same map[*ir.Value]*ir.Value // from products of also to the equal products of the stream
 }
 
-// isScore reports whether the weights of a stream are made of a product.
+// isScore reports whether v is a product from which the weights of a stream are made.
 func (s *streamed) isScore(v *ir.Value) bool {
 	return s.same[v] != nil || slices.ContainsFunc(s.Products(), func(l *ir.Expr) bool { return l.From == v })
 }
@@ -35,8 +35,8 @@ func (s *streamed) rowsOnly(ranges []*ir.Range, cols map[*ir.Range]bool) bool {
 	return n == 0 || n == len(s.Own)
 }
 
-// beyond lists the loops on which a value computed by a stream does not depend: the columns of the values,
-// for what belongs to a whole row.
+// beyond lists the loops of a stream on which its member v does not depend. For a member that belongs to a
+// whole row these are the columns of the values.
 func (r *region) beyond(v *ir.Value) []*ir.Range {
 	if r.stream == nil {
 		return nil
@@ -56,11 +56,11 @@ func (r *region) beyond(v *ir.Value) []*ir.Range {
 	return out
 }
 
-// streamPair is how one chain joins another, which has all of its products.
+// streamPair is how one chained stream joins another one that has all of its products.
 type streamPair struct {
 	main, also *form.Stream
 	swapped    bool                    // main is the stream of the second of the aligned regions
-	same       map[*ir.Value]*ir.Value // products of also, to those of main that they equal
+	same       map[*ir.Value]*ir.Value // from products of also to the equal products of main
 }
 
 // renamed is the joining stream over the ranges of the main one.

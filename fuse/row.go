@@ -12,8 +12,8 @@ import (
 type rowKernel struct{ *kernel }
 
 // rowVariants lists the variants of the row mapping, the preferred ones first: persistent reductions for
-// rows that fit on chip, then the looped reduction for rows of any length. cached is what the variants of
-// low occupancy read: tensors so small that the L2 cache holds them.
+// rows that fit on chip, then the looped reduction for rows of any length. cached is the reads of the
+// low-occupancy variants: their tensors are so small that the L2 cache holds them.
 func (lo rowKernel) rowVariants() (out []*ir.Variant, cached []*ir.Local) {
 	persistent, looped := lo.passes(false), lo.passes(true)
 	length, lane, vector := algebra.Product(lo.k.Cols), algebra.Innermost(lo.k.Cols), lo.vector()
@@ -36,7 +36,7 @@ func (lo rowKernel) persistentVariants(
 	persistent, looped []*ir.Section, lane *ir.Range, vector int, length *ir.Expr,
 ) (out []*ir.Variant) {
 	words := lo.rowWords(persistent)
-	reach, block := 0, 0 // longest rows that the candidates so far take: any of them, and blocks without a cluster
+	reach, block := 0, 0 // longest rows that candidates take so far: all candidates, and those without a cluster
 	pipelines := lo.pipelineVariants(looped, lane, vector, length)
 	var singles []*ir.Variant   // of rows read in single elements: listed after vectors that take as many columns
 	var unaligned []*ir.Variant // the same, of clusters
@@ -100,7 +100,7 @@ func (lo rowKernel) candidateVariants(
 		bodies = bodies[:last]
 	}
 	bodies = slices.DeleteFunc(bodies, func(v *ir.Variant) bool {
-		short := atOnce(v.Schedule) == row.vector && length.Op == ir.OpMul // no row of this length is left where a factor of the length is a multiple of the vector
+		short := atOnce(v.Schedule) == row.vector && length.Op == ir.OpMul // a row this short, over several axes, has no axis of whole vectors
 		return v.Schedule.Vector > 1 && (short || r.of == singleElements)
 	})
 	for _, v := range bodies {
@@ -214,14 +214,14 @@ func (lo rowKernel) singleRows(sections []*ir.Section, lane *ir.Range, length *i
 	return out
 }
 
-// singlePassCandidates are the candidates of rows that are read once, all at once. Items of 0 stands for as
-// many vectors a thread as keep memory busy.
+// singlePassCandidates are the candidates of rows that are read once, all at once. 0 items means as many
+// vectors for each thread as keep memory busy.
 //
-// Narrow elements begin with blocks of fewer threads, since warps without a vector take longer than memory.
-// Scans of narrow elements, or with much work an element, are bound by the instructions they issue, many of
-// them for the exchange between warps: they get few warps with more vectors each, while registers last.
-// Products have many classes already: their one row gets only the longest of the blocks, and none where
-// elements are wide.
+// For narrow elements the first blocks have fewer threads, because starting warps that have no vector takes
+// longer than reading. Scans of narrow elements, or with much work for each element, are limited by the
+// instructions that they issue, many of them for the exchange between warps. So they get few warps, with as
+// many vectors as registers hold. Products have many classes already, so products of one row get only the
+// candidate for the longest rows, or none if elements are wide.
 func (lo rowKernel) singlePassCandidates(sections []*ir.Section, vector int) []rowCandidate {
 	narrow := vector == forecast.WidestVector
 	switch {
@@ -268,17 +268,17 @@ func (lo rowKernel) looped(sections []*ir.Section, threads, vector int) ir.Sched
 	return s
 }
 
-// inAnyOrder reports whether columns of a row are folded as they come: neither scanned nor beside a
-// running maximum.
+// inAnyOrder reports whether the columns of a row may be folded in any order: they are not scanned,
+// and no sum follows a running maximum.
 func (lo rowKernel) inAnyOrder(sections []*ir.Section) bool {
 	return !lo.hasScan() && !followsMaximum(sections)
 }
 
-// candidates are those of persistent rows that the device has.
+// candidates are the candidates of persistent rows that the device supports.
 func (lo rowKernel) candidates() []rowCandidate {
 	var out []rowCandidate
 	candidates := persistentCandidates
-	if lo.sharesWarps() { // in place of the first candidate, a warp with one vector a thread
+	if lo.sharesWarps() { // these replace the first candidate, which is a warp with one vector for each thread
 		out, candidates = slices.Clone(sharedWarpCandidates), candidates[1:]
 	}
 	for _, r := range candidates {
@@ -289,8 +289,8 @@ func (lo rowKernel) candidates() []rowCandidate {
 	return out
 }
 
-// sharesWarps reports whether several rows may share a warp. Rows in chunks that are accumulated over, and rows of
-// kernels with a last-block reduction have a warp each at least.
+// sharesWarps reports whether several rows may share a warp. In row-chunk accumulation, and in kernels with a
+// last-block reduction, each row has at least a warp.
 func (lo rowKernel) sharesWarps() bool {
 	return !lo.paired && !lo.unit && len(lo.k.Accumulated) == 0 && len(lo.k.Rows) > 0
 }

@@ -41,9 +41,9 @@ func (lo rowKernel) accumulateVariants() []*ir.Variant {
 	})...)
 }
 
-// accumulatePipelined has the next rows of a chunk prefetched to shared memory while one is worked on. It applies to
-// the reads that depend on the row, are contiguous in whole vectors, and are needed by its first pass, where the
-// device has such copies and a block works on one row at a time.
+// accumulatePipelined makes the next rows of a chunk be prefetched to shared memory while one row is worked on. It
+// needs a device with such copies, and a block that works on one row at a time. It applies to reads that depend on
+// the row, are contiguous in whole vectors, and are needed by the first pass.
 func (lo rowKernel) accumulatePipelined(v *ir.Variant) {
 	s := &v.Schedule
 	if !lo.device.Clusters() || len(lo.k.Accumulated) > 1 || s.RowThreads < s.Threads || s.RowThreads == 32 {
@@ -73,6 +73,6 @@ const (
 	accumulateRegisters = 40   // of a thread, for addresses, indices and temporaries
 	accumulateStages    = 3    // rows of a chunk in shared memory at most
 	accumulateThreads   = 512  // of a block that has a multiprocessor, and its shared memory, to itself
-	accumulateShared    = 2048 // bytes that are not for rows
+	accumulateShared    = 2048 // bytes of shared memory that are not for rows
 	mostRegisters       = 255
 )

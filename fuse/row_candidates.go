@@ -19,8 +19,8 @@ const (
 )
 
 // sharedWarpCandidates are the first candidates, for short rows, of which as many as fit share a warp. With a
-// warp each, most lanes would have no column, and the kernel would be slower than memory. Rows that are copied
-// through shared memory should fill most of the shared memory that a block may have.
+// warp each, most lanes would have no column, and the kernel would be slower than memory. The shapes are such
+// that rows which pass through shared memory fill most of a block's share of it.
 var sharedWarpCandidates = []rowCandidate{{1, 1, 1, anyRow}, {1, 4, 1, anyRow}, {2, 4, 1, singleElements}, {4, 4, 1, singleElements}, {8, 4, 1, anyRow}}
 
 // persistentCandidates are the candidates of persistent reductions: threads of a block on a row, vectors that
@@ -42,7 +42,7 @@ func (r rowCandidate) fit(words float64, vector int) int {
 	items := r.items
 	switch {
 	case vector > 1:
-	case r.threads == warpThreads: // with fewer vectors, rows of some hundred columns would have a block each
+	case r.threads == warpThreads: // with fewer vectors, rows of some hundred columns would take a block each
 		items = largestScalar
 	default:
 		items = min(items*scalarItems, largestScalar)
@@ -63,7 +63,7 @@ func (r rowCandidate) schedule(words float64, vector int) ir.Schedule {
 	if r.threads <= warpThreads { // rows of one warp need no barrier: several share a block
 		s.Threads = laneBlock
 	}
-	if s.Items*vector >= fullThread || s.Items == largestScalar { // else the compiler needs no bound to take few registers
+	if s.Items*vector >= fullThread || s.Items == largestScalar { // otherwise the compiler takes few registers without a bound
 		s.MinBlocks = residentThreads / s.Threads
 		if r.threads < warpThreads { // a thread may have all of a row
 			s.MinBlocks /= 2
@@ -80,7 +80,7 @@ func (r rowCandidate) schedule(words float64, vector int) ir.Schedule {
 type pipelineCandidate struct {
 	threads, items, cluster int
 	blocks                  int  // on a multiprocessor at a time, which share its registers and shared memory
-	dynamic                 bool // rows come from the dynamic scheduler, which pays for many rows only
+	dynamic                 bool // rows come from the dynamic scheduler, which pays only for many rows
 }
 
 // registers is the number of registers of a thread for its part of the row: half of all that it has.
@@ -103,9 +103,9 @@ func (r pipelineCandidate) stages() int {
 	return pipelineStages
 }
 
-// enough is the condition under which there are rows enough for the dynamic scheduler: several for each
-// cluster that the device has room for. A request takes some of the time of a row. Without the scheduler,
-// memory serves the clusters first that a multiprocessor began first, and these are idle in the end.
+// enough is the condition that there are enough rows for the dynamic scheduler: several for each cluster
+// that the device has room for. A request costs a part of a row's time. Without the scheduler, the
+// clusters that a multiprocessor started first are served by memory first, and are idle at the end.
 func (r pipelineCandidate) enough(rows *ir.Expr) *ir.Expr {
 	if !r.dynamic {
 		return nil
@@ -126,11 +126,11 @@ var (
 
 // Work of an element, found by compiling and timing the examples.
 const (
-	longWork        = 50      // that longPipelines are for at most, and the chunks that follow both
-	pipelineStages  = 4       // rows that a block prefetches which is alone on a multiprocessor
+	longWork        = 50      // most work that longPipelines are for, and the chunks after both lists
+	pipelineStages  = 4       // rows that a block prefetches if it is alone on a multiprocessor
 	pipelineReserve = 1 << 10 // bytes of shared memory for barriers
-	blockReserve    = 1 << 10 // and what the driver takes of each block's
-	schedulerBytes  = 4       // of a warp in an exchange, for the answer of the dynamic scheduler
+	blockReserve    = 1 << 10 // bytes of each block's shared memory that the driver takes
+	schedulerBytes  = 4       // bytes of a warp in an exchange, for the answer of the dynamic scheduler
 	schedulerTurns  = 4
 )
 
@@ -169,8 +169,8 @@ func (lo rowKernel) pipelineVariants(sections []*ir.Section, lane *ir.Range, vec
 	return out
 }
 
-// pipelineCandidates picks the candidates by the kernel's work an element. Where chunks would have one vector a
-// thread, which is too short, two clusters on the same multiprocessors come before them.
+// pipelineCandidates picks the candidates by the kernel's work for each element. If chunks would have one
+// vector for each thread, which is too short, two clusters on the same multiprocessors come before them.
 func (lo rowKernel) pipelineCandidates(sections []*ir.Section, vector int) []pipelineCandidate {
 	switch work := lo.work(); {
 	case work <= lightWork:
@@ -186,7 +186,7 @@ func (lo rowKernel) pipelineCandidates(sections []*ir.Section, vector int) []pip
 // pipelined is the body of a pipelined reduction, and what one column of its rows takes.
 type pipelined struct {
 	body  *ir.Variant
-	needs *ir.Expr // of the sizes; nil for nothing
+	needs *ir.Expr // condition on the sizes; nil for none
 	words float64  // registers of a thread
 	bytes int      // of shared memory
 }
@@ -224,9 +224,9 @@ func (lo rowKernel) pipelined(sections []*ir.Section, lane *ir.Range, vector int
 	return h
 }
 
-// run is the number of column ranges, counted from the innermost, along which a read is contiguous in memory,
-// beginning at a place that depends on the other ranges and the row only. The contiguous part must consist of
-// whole vectors of 16 bytes, which the copy engine counts in. It is 0 for all other reads.
+// run is the number of column ranges, counted from the innermost, along which a read is contiguous in memory.
+// It begins at a place that depends only on the other ranges and on the row. The contiguous part must consist
+// of whole vectors of 16 bytes, which the copy engine counts in. It is 0 for all other reads.
 func (lo rowKernel) run(l *ir.Local, vector int) int {
 	r := algebra.ReadIn(l.Def)
 	if r == nil || !l.Wide || r.Guard != nil || ir.Has(r.Args[0], ir.OpLocal) || vector*r.Type.Size()%forecast.AccessBytes != 0 {

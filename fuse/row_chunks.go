@@ -5,26 +5,27 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Figures of rows in chunks: some of a row's chunks stay in registers, the others in the rings
-// of its warps, with those of the next row behind them (ir.Schedule.RegisterChunks). A block has a
-// multiprocessor to itself.
+// Figures of rows in chunks. Some chunks of a row stay in registers, the others in ring buffers of
+// single warps in shared memory, where the chunks of the next row follow them
+// (ir.Schedule.RegisterChunks). There is one block on a multiprocessor.
 const (
 	chunkThreads   = 512
-	chunkVectors   = 4   // of a thread in a chunk at most
-	chunkRegisters = 56  // of a thread, for the chunks that it holds and the one in hand
+	chunkVectors   = 4   // most vectors of a thread in a chunk
+	chunkRegisters = 56  // of a thread, for the chunks that it keeps and the one that it works on
 	chunkBarrier   = 8   // bytes of shared memory for each place of a ring
-	chunkReserve   = 512 // and of a block for all else, beside what it exchanges
-	inHand         = 16  // registers of a thread for what is read of a chunk
+	chunkReserve   = 512 // bytes of a block for everything but rings and exchanged results
+	inHand         = 16  // most registers of a thread for the chunk that it works on
 )
 
-// leastStages is the places that a ring needs for one chunk to arrive while another is worked on.
+// leastStages is the places that a ring needs, so that one chunk arrives while another is worked
+// on.
 const leastStages = 2
 
-// chunkClusters are the candidates: blocks that share a row.
+// chunkClusters are the candidates: the numbers of blocks that share a row.
 var chunkClusters = []int{1, 2, 4, 8}
 
-// chunkSchedule is a candidate's for a kernel's rows, and the longest row that it takes: one of which
-// the ring has room for a block's share, so that what registers hold is places for the next row.
+// chunkSchedule is the schedule of a candidate, and the longest row that it takes. A block's share of
+// that row fits the ring, so for each chunk in registers the ring has a free place for the next row.
 func (lo rowKernel) chunkSchedule(h *pipelined, cluster, vectors, vector int) (ir.Schedule, int) {
 	const warps = chunkThreads / 32
 	chunk := vectors * 32 * vector // columns
@@ -56,7 +57,7 @@ func (lo rowKernel) chunkVariants(h *pipelined, sections []*ir.Section, vector i
 		v := *h.body
 		schedule, longest := lo.chunkSchedule(h, cluster, vectors, vector)
 		if schedule.Stages < leastStages {
-			continue // of many tensors
+			continue // many tensors leave too few places
 		}
 		v.Schedule = schedule
 		v.When = algebra.And(ir.Apply(ir.OpLe, length, ir.IntConst(int64(longest))), h.needs)

@@ -10,10 +10,10 @@ import (
 // the latencies of one row. Then each thread has as little of a row as the size of blocks allows, and the reads of
 // later passes are issued at the beginning. Rows that are read once are read all at once.
 const (
-	lowOccupancyRows     = forecast.FullDevice // at most, in blocks of up to lowOccupancyWide threads; half as many rows in blocks of twice as many threads
+	lowOccupancyRows     = forecast.FullDevice // most rows in blocks of up to lowOccupancyWide threads; half as many in blocks of twice as many threads
 	lowOccupancyWide     = 512
 	lowOccupancyLongest  = 1024
-	lowOccupancyElements = 8 // of a thread in blocks of up to lowOccupancyNarrow threads; one vector of a thread in larger blocks
+	lowOccupancyElements = 8 // elements of a thread in blocks of up to lowOccupancyNarrow threads; in larger blocks a thread has one vector
 	lowOccupancyNarrow   = 64
 	lowOccupancyOnce     = 4 // vectors of a thread on a row that is read once: with more, blocks are too few
 )
@@ -29,7 +29,7 @@ func (lo rowKernel) lowOccupancyVariants(sections []*ir.Section, lane *ir.Range,
 	}
 	scanned := once && lo.hasScan()
 	if scanned && (vector == forecast.WidestVector || !lo.scannedAtOnce(sections, vector)) {
-		return nil, nil // of use only where the variants for many rows use few warps
+		return nil, nil // only useful if the variants for many rows use few warps
 	}
 	body := lo.aligned(along{sections: sections, lane: lane, vector: vector}, true, func(vector int) (ir.Schedule, *ir.Expr) {
 		return ir.Schedule{Mapping: ir.RowMapping, Vector: vector, Items: 1}, nil

@@ -11,10 +11,10 @@ import (
 const stagedBytes = 32 << 10
 
 // stageRows marks the reads and stores that go through shared memory, in bodies whose rows share warps. Without
-// it, each access of a warp would touch as many places in memory as the warp has rows, some bytes at each. But
-// the rows of a block are neighbours in memory: together they are copied in whole, aligned vectors, whatever the
-// length of a row. It is of no use where several threads read a row in vectors, and where one thread has few
-// elements or stores none: what it reads next is in the cache then.
+// it, each access of a warp would touch a few bytes at as many places as the warp has rows. But the rows of a
+// block are neighbours in memory, so they can be copied together in whole, aligned vectors, whatever the length
+// of a row. It does not help where several threads read a row in vectors. Nor does it where one thread has few
+// elements or stores none, because its next reads are then in the cache.
 func (lo rowKernel) stageRows(v *ir.Variant) {
 	s := v.Schedule
 	if s.RowThreads >= warpThreads || s.RowThreads > 1 && s.Vector > 1 || s.RowThreads == 1 && (atOnce(s) <= lo.vector() || !storesWide(v)) {

@@ -7,24 +7,25 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Rows that are turned. Where a kernel reads along its rows and stores along its columns, as a norm over channels does
-// whose result has the channels last, one of the two goes across the lines of memory whichever way threads lie. So a
-// block takes some neighbouring rows, and what runs along these passes through shared memory, where it is turned.
+// Turned rows. A kernel may read tensors that are contiguous along its rows, and store one that is contiguous along
+// its columns, or the reverse. A norm over channels whose result has the channels last is an example. Whether
+// neighbouring threads take rows or columns, one of the two accesses touches a line for each element. So a block takes
+// some neighbouring rows, and what is contiguous along the rows passes through shared memory, where it is transposed.
 
-// turnCandidate is threads on a row, vectors that each of them keeps, single elements where a row is no whole number of
-// vectors, and rows of a block.
+// turnCandidate is the threads on a row, the vectors that each of them keeps, the single elements that it keeps if a
+// row is no whole number of vectors, and the rows of a block.
 type turnCandidate struct{ threads, items, elements, rows int }
 
-// turnCandidates are in order of length. 32 rows of 16-bit elements are 64 bytes of each column, which is what memory
-// moves at least; with 16, neighbouring blocks share them through the L2 cache.
+// turnCandidates are in order of length. 32 rows of 16-bit elements are 64 bytes of each column, the least that
+// memory moves at a time. With 16 rows, neighbouring blocks share these bytes through the L2 cache.
 var turnCandidates = []turnCandidate{{8, 2, 0, 32}, {8, 4, 16, 32}, {16, 4, 16, 32}, {16, 8, 32, 32}, {32, 8, 32, 16}}
 
-// turnLeast is the columns from which turned rows pay. With fewer, the places of neighbouring rows lie so close
-// together that a thread's stores meet in the cache.
+// turnLeast is the least columns for which turned rows pay. With fewer, neighbouring rows are so close in
+// memory that the stores of a warp share lines in the cache.
 const turnLeast = 16
 
-// turnVariants are the variants of a kernel with turned rows; none where nothing is to be turned, or nothing is to be
-// gained. Of those for one length, what is read and stored in vectors along the rows comes first.
+// turnVariants are the variants of a kernel with turned rows; none if nothing has to be turned, or if it does not
+// pay. Of the variants for one length, those come first that access memory in vectors along the rows.
 func (lo rowKernel) turnVariants() (out []*ir.Variant) {
 	if !lo.mayTurn() {
 		return nil
@@ -73,7 +74,7 @@ func (lo rowKernel) turned(c turnCandidate, row along, length *ir.Expr, wide boo
 			return true
 		}
 		room := rowRegisters(v.Schedule.Threads) / float64(v.Schedule.Items*v.Schedule.Vector)
-		if held(v) > room { // values are computed again of what is in shared memory
+		if held(v) > room { // values are computed again from what is in shared memory
 			v.Keep = slices.Clone(v.Staged)
 		}
 		return held(v) > room || ir.TurnedBytes(v) > min(lo.device.SharedBlock, turnedShared) ||
@@ -81,7 +82,7 @@ func (lo rowKernel) turned(c turnCandidate, row along, length *ir.Expr, wide boo
 	})
 }
 
-// held is the registers that a column of a row takes in a thread between passes. What else a pass reads comes from the
+// held is the registers that a column of a row takes in a thread between passes. Other reads of a pass come from the
 // cache, a vector at a time.
 func held(v *ir.Variant) (registers float64) {
 	for _, l := range v.Keep {
@@ -90,15 +91,16 @@ func held(v *ir.Variant) (registers float64) {
 	return registers
 }
 
-// turnedShared is the shared memory of a block for its tiles: two blocks have room on a multiprocessor.
+// turnedShared is the shared memory of a block for its tiles; two such blocks fit a multiprocessor.
 const turnedShared = 100 << 10
 
-// turn marks the reads and stores of a body that run along the rows, and keeps the reads in registers between passes. It
-// reports whether there are any, beside others as large that run along the columns. wide is whether the sizes may be
-// asked to be multiples of a vector for the sake of these.
+// turn marks the reads and stores of a body that are contiguous along the rows, and keeps these reads in registers
+// between passes. It reports whether there are any, and also equally large accesses along the columns. wide says
+// whether a variant may require sizes to be multiples of a vector for the sake of the marked accesses.
 func (lo rowKernel) turn(v *ir.Variant, lane *ir.Range, wide bool) bool {
 	across, straight, turned := algebra.Innermost(lo.k.Rows), false, false
-	// turns reports whether an access runs along the rows; those that do not vary with rows and columns both are small.
+	// turns reports whether an access is contiguous along the rows. An access that does not vary with both rows and
+	// columns is small, and does not count.
 	turns := func(offset, guard *ir.Expr) bool {
 		switch {
 		case !ir.DependsOn(offset, across) || !ir.DependsOn(offset, lane):

@@ -9,17 +9,17 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// A fold over the columns whose key is the row's place, as in
+// A fold over the columns that match the row's place by their key, as in
 //
 //	y[v, d] = sum[n where index[n] == v] x[n, d]
 //
-// is a scatter, written from the side of the places that columns go to: gradients of embeddings, segment
-// sums, histograms. Computed as written, each row reads all columns. The scatter mappings read each key
-// once for many places, and each column only for the place that it goes to.
+// is a scatter, written from the side of the places that columns go to. Gradients of embeddings, segment
+// sums and histograms have this form. Computed as written, each row reads all columns. The scatter
+// mappings read each key once for many places, and each column only for the place that it goes to.
 
-// Figures of the scatter mapping. Costs are in units of 10 fs, on a busy H200. Computed as written, a
-// condition of a row on a column costs 15, and a column no less than 2000000 over all rows, which is what
-// it takes too few threads. A key costs 110000 each time that a block reads it.
+// Figures of the scatter mapping. Costs are in units of 10 fs, on a busy H200. Computed as written, the
+// condition of a row on a column costs 15. The conditions of all rows on a column cost at least 2000000,
+// which is the time with few threads. A key costs 110000 each time that a block reads it.
 const (
 	scatterThreads   = 256
 	scatterBlocks    = forecast.ScatterBlocks // blocks on a multiprocessor, at 64 registers a thread
@@ -67,8 +67,9 @@ func (lo scatterKernel) scatter(folds []*ir.Fold) *ir.Scatter {
 	return form.ScatterOf(where, lo.k.Rows, lo.k.Cols)
 }
 
-// scattered is the folds with conditions: a term that is the identity where a condition fails, as in
-// sum(where(c, x, 0)), becomes a fold of x under c. It returns nil where some fold has no condition.
+// scattered is the folds, written with conditions: a term that is the identity of the fold where a
+// condition fails, as in sum(where(c, x, 0)), becomes a fold of x under c. It returns nil where some
+// fold has no condition.
 func scattered(folds []*ir.Fold) []*ir.Fold {
 	var out []*ir.Fold
 	for _, f := range folds {
@@ -98,7 +99,7 @@ func (lo scatterKernel) scatterVariants() []*ir.Variant {
 	large, small := forecast.ScatterTiles[:scatterDense], forecast.ScatterTiles[scatterDense:]
 	if len(lo.scatter(folds).Batch) == 0 {
 		out = append(append(out, lo.scattersOnce(sections)...), lo.scatterBins(sections)...)
-	} else { // a batch may fill the device by itself: then a block takes as many places of one batch as it can
+	} else { // one batch may fill the device: a block then takes as many of its places as it can
 		out = append(out, lo.scatterTiles(sections, large)...)
 		out = append(out, lo.scattersOnce(sections)...)
 	}
@@ -175,8 +176,8 @@ func (lo scatterKernel) scatterBodies(sections []*ir.Section, s *ir.Scatter, whe
 	return out
 }
 
-// scatterPays is the condition that there are rows and columns enough for the search for those that meet
-// to pay.
+// scatterPays is the condition that there are so many rows and columns that searching for the matching
+// ones pays.
 func (lo scatterKernel) scatterPays() *ir.Expr {
 	work := ir.Apply(ir.OpMul, algebra.Product(lo.k.Rows), algebra.Product(lo.k.Cols))
 	return algebra.AtLeastSize(ir.Simplify(work, ir.Facts{}), forecast.ScatterWork)
@@ -195,9 +196,9 @@ func (lo scatterKernel) scatterTile(sections []*ir.Section, places int) []*ir.Va
 		MinBlocks: scatterBlocks, TileM: places, Unroll: scatterParts})
 }
 
-// worthScatter is the condition under which reading the keys costs less than evaluating a condition for
-// each row and column. A block reads them to list its columns, to count them where the list has no room
-// for all, and again for each list that its places fill.
+// worthScatter is the condition that reading the keys costs less than evaluating a condition for each
+// row and column. A block reads the keys to list its columns. If the list has no room for all, it reads
+// them once more to count, and once for each further list.
 func (lo scatterKernel) worthScatter(s *ir.Scatter, places int) *ir.Expr {
 	to := s.To.Extent
 	lists := ir.Apply(ir.OpFloorDiv, scaledSize(algebra.Product(lo.k.Cols), int64(places)), scaledSize(to, forecast.ScatterListed))

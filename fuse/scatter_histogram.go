@@ -8,14 +8,15 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Where few rows share the key of a place, one in a histogram, a list of columns for each place costs more
-// than the work on them. In HistogramMapping a block holds the running values of many places and folds
-// each column into them when it reads it. The columns are cut into chunks so that there are blocks enough.
+// If few rows share the key of a place (one row in a histogram), making a list of columns for each place
+// costs more than folding them. In HistogramMapping a block keeps the running values of many places, and
+// folds each column into them as soon as it is read. The columns are cut into chunks, so that there are
+// enough blocks.
 
 // Figures of the histogram mapping.
 const (
 	histogramThreads = 128
-	histogramMany    = 1 << 18 // rows from which blocks take twice as many of them, so that fewer blocks read all keys
+	histogramMany    = 1 << 18 // with more rows than this a block takes twice as many, so that fewer blocks read all keys
 )
 
 // histograms makes the bodies for places whose key few rows share.

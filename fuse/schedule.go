@@ -12,10 +12,10 @@ const (
 	fillUnroll      = 4    // vectors in flight in a thread that writes or copies one tensor; with fewer, starting blocks would take longer
 	smallColumns    = 64   // most columns, where their number is constant and they are no row in memory, for the flat mapping
 	cachedColumns   = 32   // most of them that a thread passes over several times
-	aloneUnroll     = 4    // columns whose reads are under way together there, where their number is a symbol
+	aloneUnroll     = 4    // columns that a thread reads together there, where their number is a symbol
 	threadColumns   = 16   // most columns that are a loop in the thread
 	keptRegisters   = 56   // registers of a thread for its part of a row; more would cost occupancy
-	fullThread      = 32   // columns in a thread's registers from which these limit the blocks that run at a time
+	fullThread      = 32   // columns of a thread: with as many in registers, these limit how many blocks run at a time
 	residentThreads = 1024 // threads of a multiprocessor with persistent rows, at 64 registers each
 	otherRegisters  = 36   // registers of a thread for addresses, indices and temporaries
 	scalarItems     = 4    // single elements that a thread keeps in place of one vector

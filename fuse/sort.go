@@ -5,8 +5,8 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// A reduction at a rank picks an element of a sorted order. Where the rank is an axis of the value, that
-// is a sort of every row, cut off at the axis's extent. Several values that pick from one order (the
+// A reduction at a rank picks an element of a sorted order. If the rank is an axis of the value, the
+// value is every row sorted, cut off at the axis's extent. Several values that pick from one order (the
 // elements and where they were) share its kernel. What is computed from them at the same place is an
 // epilogue of the kernel.
 

@@ -7,10 +7,11 @@ import (
 )
 
 // strategy is a row of the table: bodies of one family, as variants for classes of sizes. Whether it is legal for
-// a kernel is one question; the sizes of its variants, and their schedules, are another, of speed alone.
+// a kernel is one question. Which sizes its variants take, with which schedules, is another one, and only a
+// matter of speed.
 type strategy struct {
 	makes    []ir.Strategy
-	template ir.Template // template of a kernel that has variants of the row; with LoopTemplate it stays the region's
+	template ir.Template // template of a kernel that has variants of the row; with LoopTemplate the kernel keeps that of its region
 	alone    bool        // a kernel for which the row is legal takes no rows after it
 	legal    func(*kernel) bool
 	variants func(*gathering) []*ir.Variant
@@ -78,8 +79,8 @@ type gathering struct {
 	cached []*ir.Local      // reads of tensors that the L2 cache holds
 }
 
-// variants makes the kernel's bodies, one for each class of sizes. template is that of a kernel that has them;
-// cached is what some of them read that the L2 cache holds.
+// variants makes the kernel's bodies, one for each class of sizes. template is the template of a kernel with
+// these bodies; cached is the reads that some of them find in the L2 cache.
 func (lo *kernel) variants() (template ir.Template, out []*ir.Variant, cached []*ir.Local) {
 	c, template := &gathering{kernel: lo}, lo.k.Template
 	for _, s := range strategies {
@@ -122,7 +123,7 @@ func (c *gathering) rows() (out []*ir.Variant) {
 	return out
 }
 
-// turned are for kernels that are no product, as stencils are.
+// turned are the variants with turned rows. Like stencils, they are not for products.
 func (c *gathering) turned() []*ir.Variant {
 	if c.bodies != nil && c.bodies.multiply() {
 		return nil
@@ -130,7 +131,8 @@ func (c *gathering) turned() []*ir.Variant {
 	return rowKernel{c.kernel}.turnVariants()
 }
 
-// stencils are for kernels that are no product: these are better at what has channels.
+// stencils are the variants of stencils. They are not for products, whose own variants are
+// faster with channels.
 func (c *gathering) stencils() []*ir.Variant {
 	if c.bodies != nil && c.bodies.multiply() {
 		return nil

@@ -38,8 +38,9 @@ func classes(in []*ir.Variant, small *ir.Expr) []*ir.Variant {
 	return out
 }
 
-// widely is a variant's schedule for 64-bit offsets. These take registers, which threads with many accesses in
-// flight, those of the largest blocks in chains, and those that fold the sums of a whole tile do not have.
+// widely is a variant's schedule for 64-bit offsets, which take more registers. Some threads have none left:
+// those with many accesses in flight, those of the largest blocks in chains, and those that fold the sums of a
+// whole tile.
 func widely(v *ir.Variant) ir.Schedule {
 	s := v.Schedule
 	s.Index64 = true
@@ -57,8 +58,9 @@ func widely(v *ir.Variant) ir.Schedule {
 }
 
 // anySize lists the variants that get versions with 64-bit offsets. These are the last two, which take any
-// size; the blocks for rows of single elements of some length that may be between them; and the tiles that
-// are used where no others are better, of parts of f32 those of single elements too: no other tiles take these.
+// size, and the blocks for rows of single elements that may be between them. Tiles that are used where no
+// others are better get one too. For parts of f32, so do the tiles of single elements, because no other tiles
+// take these.
 func anySize(in []*ir.Variant) []*ir.Variant {
 	last := in[len(in)-1:]
 	for _, v := range slices.Backward(in[:len(in)-1]) {

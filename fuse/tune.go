@@ -8,8 +8,8 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// KernelID names a kernel of a plan by all that is known of it: its tensors and every variant, as
-// printed. Kernels that share a body share its name.
+// KernelID names a kernel of a plan by its printed text: its tensors and every variant. Kernels
+// that share a body have the same ID.
 func KernelID(p *ir.Plan, k *ir.Kernel) string {
 	if k.Like != nil {
 		k = k.Like
@@ -23,8 +23,8 @@ func KernelID(p *ir.Plan, k *ir.Kernel) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// beforeChoices is a kernel as choices find it: planning gives it a name that no other kernel has, a condition on the
-// sizes, and memory that other tensors share, only afterwards.
+// beforeChoices is a kernel as it is when choices are applied. Only after that does planning make its name unique,
+// and give it a condition on the sizes and memory that other tensors share.
 func beforeChoices(k *ir.Kernel) *ir.Kernel {
 	before := *k
 	before.Name, before.When, before.Args = "", nil, make([]*ir.Arg, len(k.Args))
@@ -36,9 +36,9 @@ func beforeChoices(k *ir.Kernel) *ir.Kernel {
 	return &before
 }
 
-// Candidates lists what a kernel of a plan without choices could run as at the given
-// sizes, by symbol: first what the rules choose, then the other variants whose
-// conditions hold, and for each of them the schedules that its body takes as it is.
+// Candidates lists the choices for a kernel of a plan without choices, at the given sizes of
+// symbols. First comes what the rules choose, then the other variants whose conditions hold,
+// each with the schedules that its body can have unchanged.
 func Candidates(p *ir.Plan, k *ir.Kernel, sizes map[string]int64) []Choice {
 	var out []Choice
 	id, class := KernelID(p, k), -1
@@ -59,9 +59,9 @@ func Candidates(p *ir.Plan, k *ir.Kernel, sizes map[string]int64) []Choice {
 	return out
 }
 
-// alternatives lists the schedules under which a variant's body and condition hold
-// unchanged, its own first. What a thread holds of a row, how wide accesses are and
-// which threads share a row stays: those are other variants.
+// alternatives lists the schedules with which a variant's body and condition stay right, its
+// own first. The part of a row that a thread holds, the width of accesses, and the threads that
+// share a row are the same in all of them: other values of these are other variants.
 func alternatives(s ir.Schedule) []ir.Schedule {
 	out := []ir.Schedule{s}
 	add := func(change func(*ir.Schedule)) {
@@ -102,8 +102,8 @@ func alternatives(s ir.Schedule) []ir.Schedule {
 	return out
 }
 
-// choose puts the variants that choices name in front of those that they replace, for
-// the sizes that would have taken these and that fit the others' conditions.
+// choose inserts the chosen variant before the one that it replaces, for the sizes that meet
+// the conditions of both.
 func (f *fuser) choose(p *ir.Plan, k *ir.Kernel) {
 	if len(f.choices) == 0 {
 		return
@@ -120,14 +120,15 @@ func (f *fuser) choose(p *ir.Plan, k *ir.Kernel) {
 			}
 		}
 		if last := len(variants) - 1; last >= 0 && variants[last].When == nil {
-			break // it takes whatever comes
+			break // it takes all sizes that are left
 		}
 		variants = append(variants, v)
 	}
 	f.cover(k, variants)
 }
 
-// fits refuses a choice that another version, or nobody, has made.
+// fits reports whether a choice is one that Candidates could have listed. Others come from
+// another version of the planner, or were made by hand.
 func (c Choice) fits(variants []*ir.Variant) bool {
 	return c.Variant >= 0 && c.Variant < len(variants) &&
 		slices.Contains(alternatives(variants[c.Variant].Schedule), c.Schedule)

@@ -43,8 +43,8 @@ func (a *algebra) nonnegByKnown(p poly, known []poly, more int) bool {
 	return false
 }
 
-// helps reports whether p - q may be easier to show than p: some atom stands in terms of one sign in both, so that what
-// it adds to p may go away. Where the signs differ the difference has more of it.
+// helps reports whether p - q may be easier to prove than p: some atom has terms of the same sign in both, so that its
+// terms may cancel. If the signs differ, they add up instead.
 func helps(p, q poly) bool {
 	for _, t := range p {
 		for _, atom := range t.mono {

@@ -1,8 +1,8 @@
 package ir
 
-// ByRange writes an index as a sum of ranges times their strides where sizes are differences: as
-// o*(H*W - W*2) + q in place of o*H*W - o*W*2 + q. A stride does not depend on the ranges, so that
-// it is computed once for all points. Other indices stay as they are.
+// ByRange writes an index as a sum of ranges times their strides if strides contain differences:
+// as o*(H*W - W*2) + q instead of o*H*W - o*W*2 + q. A stride does not depend on the ranges, so it
+// is computed once for all points. Other indices stay as they are.
 func ByRange(e *Expr) *Expr {
 	free := FreeRanges(e)
 	if len(free) == 0 || e.Op != OpAdd && e.Op != OpSub || !Has(e, OpSub) {

@@ -10,11 +10,10 @@ import (
 	"github.com/fusec/fusec/ir/diag"
 )
 
-// A Check is a read of a strict graph at an index that depends on data and may be
-// outside its axis. It has two results of its own behind those of the graph, i64
-// scalars: the first place where the index is outside, or AllInside, and the index
-// there. Being values like any other they need no support from kernels, and say the
-// same however the graph is fused.
+// A Check is a read of a strict graph at an index that depends on data and may be outside its
+// axis. It has two results of its own, i64 scalars, after those of the graph: the first place
+// where the index is outside, or AllInside, and the index there. They are values like any
+// other, so kernels need not know of them, and they are the same however the graph is fused.
 type Check struct {
 	Tensor string // that is read
 	Axis   int
@@ -23,19 +22,19 @@ type Check struct {
 	Span   diag.Span
 }
 
-// AllInside is the first place outside where there is none.
+// AllInside stands for the first place outside if there is none.
 const AllInside = math.MaxInt64
 
-// Results are the outputs that the caller asked for: those of Checks follow them, two
-// each, in order.
+// Results are the outputs that the caller asked for. After them, Outputs has two for each of
+// Checks, in order.
 func (g *Graph) Results() []Output { return g.Outputs[:len(g.Outputs)-2*len(g.Checks)] }
 
-// Checked returns a strict graph with a Check for each read that needs one, and g itself
-// where no index depends on data. A read needs one where its program says nothing about
-// what is outside (NoElse) and an index depends on data and cannot be shown to be inside.
+// Checked returns a strict graph with a Check for each read that needs one, and g itself if no
+// index depends on data. A read needs a Check if its program does not say what is read outside
+// (NoElse), and one of its indices depends on data and cannot be proved to be inside.
 //
-// What counts is each element that a result needs (see demand): an index on the side of
-// a where that is not taken is no mistake.
+// Only elements that a result needs are checked (see demand): an index on the side of a where
+// that is not taken is no mistake.
 func Checked(g *Graph) *Graph {
 	if g.Numerics != Strict || len(g.Checks) > 0 || !g.readsByData() {
 		return g
@@ -48,19 +47,19 @@ func Checked(g *Graph) *Graph {
 		}
 	}
 	for _, v := range c.Values {
-		v.MapExprs(said)
+		v.MapExprs(withoutNoElse)
 	}
 	return c
 }
 
-// meansOutside reports whether a load that gives 0 outside has to say so, since it would
-// not parse as what it is otherwise.
+// meansOutside reports whether a load that is 0 outside has to be printed with its fill,
+// because without it the text would parse differently.
 func (g *Graph) meansOutside(load *Expr) bool {
 	return !g.groupsHold(load) || g.Numerics == Strict && !load.NoElse && slices.ContainsFunc(load.Args, dependsOnData)
 }
 
-// said takes NoElse off the loads of e: what is outside is taken care of.
-func said(e *Expr) *Expr {
+// withoutNoElse removes NoElse from the loads of e, because reads outside are handled.
+func withoutNoElse(e *Expr) *Expr {
 	return Rewrite(e, func(e *Expr) *Expr {
 		if e.NoElse {
 			c := *e
@@ -105,13 +104,13 @@ func (g *Graph) check(v *Value, s site, uses []use) {
 		first = Join(OpMin, first, g.firstOutside(v, s, u, c.Places))
 	}
 	origin := Origin{Span: load.Span, Call: v.Origin.Call}
-	place := g.hidden(c.Tensor+"_outside", first, origin)
-	g.hidden(c.Tensor+"_index", safe(Substitute(index, coordinates(c.Places, Load(place, nil, nil)))), origin)
+	place := g.checkOutput(c.Tensor+"_outside", first, origin)
+	g.checkOutput(c.Tensor+"_index", safeAnywhere(Substitute(index, coordinates(c.Places, Load(place, nil, nil)))), origin)
 	g.Checks = append(g.Checks, c)
 }
 
-// hidden adds an output that is a check's.
-func (g *Graph) hidden(name string, body *Expr, origin Origin) *Value {
+// checkOutput adds an output that belongs to a check.
+func (g *Graph) checkOutput(name string, body *Expr, origin Origin) *Value {
 	taken := map[string]bool{}
 	for _, o := range g.Outputs {
 		taken[o.Name] = true
@@ -159,7 +158,7 @@ func flat(places []*Range) *Expr {
 	return at
 }
 
-// coordinates takes a position apart; AllInside counts as the first.
+// coordinates splits a position into coordinates; AllInside counts as the first position.
 func coordinates(places []*Range, position *Expr) map[*Range]*Expr {
 	rest := Where(Apply(OpEq, position, IntNum(I64, AllInside)), IntNum(I64, 0), position)
 	out := map[*Range]*Expr{}
@@ -174,8 +173,8 @@ func coordinates(places []*Range, position *Expr) map[*Range]*Expr {
 	return out
 }
 
-// widened is an Index expression computed in i64, so that kernels that count in 32 bits
-// cut nothing off.
+// widened is an Index expression computed in i64, so that kernels with 32-bit indices do not
+// truncate it.
 func widened(e *Expr) *Expr {
 	switch e.Op {
 	case OpConst:
@@ -194,8 +193,8 @@ func widened(e *Expr) *Expr {
 	return Apply(e.Op, args...)
 }
 
-// safe makes every load fit to be evaluated anywhere.
-func safe(e *Expr) *Expr {
+// safeAnywhere makes every load fit to be evaluated anywhere.
+func safeAnywhere(e *Expr) *Expr {
 	return Rewrite(e, func(e *Expr) *Expr {
 		if e.Op == OpLoad && e.Fill == nil && len(e.Args) > 0 {
 			return Load(e.From, e.Args, Num(e.Type, 0)).At(e.Span)
@@ -231,8 +230,8 @@ func IndexChecks(g *Graph, position map[string]int) []IndexCheck {
 	return out
 }
 
-// FirstOutside is the error of the first of a graph's checks that found an index outside;
-// nil where none did. results are their results as memory holds them, in order.
+// FirstOutside is the error of the first check that found an index outside; nil if none did.
+// results are the results of all checks as memory holds them, in order.
 func FirstOutside(graph string, checks []IndexCheck, symbols []int64, results []byte) error {
 	for i := range checks {
 		pair := results[i*CheckBytes:]
@@ -258,15 +257,15 @@ func (c *IndexCheck) fault(graph string, symbols []int64, place, index int64) *I
 	return e
 }
 
-// An IndexError is what a run of a strict graph reports where an element was read at an
-// index outside its axis. The outputs of the run are not to be relied on.
+// An IndexError is what a run of a strict graph returns if an element was read at an index
+// outside its axis. The outputs of that run are not valid.
 type IndexError struct {
 	Graph  string
 	Tensor string   // that is read
 	Axis   int      // of it
 	Extent int64    // of the axis
-	Index  int64    // that is outside: of all, the one at the least place
-	Names  []string // of what the index depends on
+	Index  int64    // the index outside, at the first place where there is one
+	Names  []string // of the ranges that the index depends on
 	At     []int64  // the place: a value for each of Names
 	Where  string   // file:line:col of the read
 }

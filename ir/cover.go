@@ -1,11 +1,11 @@
 package ir
 
-// Covers reports whether one of the variants holds at every size. It says so only with a proof: one of
-// them has no condition, or has one that always holds under the facts, or the algebra shows that all
-// conditions together always hold.
+// Covers reports whether at every size the condition of some variant holds. It says so only with a
+// proof: one of them has no condition, or one that always holds under the facts, or the algebra proves
+// that one of all conditions always holds.
 func Covers(variants []*Variant, facts Facts) bool {
 	var any *Expr
-	for i := len(variants) - 1; i >= 0; i-- { // the last is the one for whatever is left
+	for i := len(variants) - 1; i >= 0; i-- { // the last variant takes the sizes that are left
 		when := variants[i].When
 		if when == nil || Decide(when, facts) == True {
 			return true

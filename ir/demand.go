@@ -1,14 +1,13 @@
 package ir
 
-// demand says which elements of a graph's values its results need, evaluated lazily:
-// of where(c, a, b) only one side, of a && b and a || b the right side only where the
-// left one does not decide, and of a reduction the points that its predicate lets
-// through. It is a property of the graph, whatever is fused, and errs on the side of
-// more:
+// demand says which elements of a graph's values its results need under lazy evaluation: of
+// where(c, a, b) only one side, of a && b and a || b the right side only where the left one
+// does not decide, and of a reduction the points at which its predicate holds. It is a property
+// of the graph, however that is fused. Where it is not exact, it says that more is needed:
 //
 //   - a reduction that is needed at all is needed at all points
-//   - parts of a predicate that compare what is read with other indices, as k <= i of a
-//     running sum does, hold somewhere
+//   - a part of a predicate that compares an index of the read with other indices, such as
+//     k <= i in a running sum, is taken to hold
 //   - a value read in more than maxUses ways is needed at all points
 type demand struct {
 	g     *Graph
@@ -23,12 +22,12 @@ type need struct {
 	used  []use
 }
 
-// A use needs a value once for each point of ranges where where holds.
+// A use needs a value once for each point of ranges at which the condition where holds.
 type use struct {
 	ranges []*Range
 	where  *Expr            // nil: at all
 	at     map[*Range]*Expr // the value's ranges there; nil: they are ranges
-	unsafe bool             // where where does not hold, at may be outside
+	unsafe bool             // at may be outside at points where the condition does not hold
 }
 
 // A site is a read that is checked.
@@ -71,7 +70,7 @@ func (v *Value) ranges() []*Range {
 	return append(v.Axes[:len(v.Axes):len(v.Axes)], v.Reduce.Ranges...)
 }
 
-// uses are the ways in which v is needed.
+// uses lists the uses of v.
 func (n *need) uses(v *Value) []use {
 	if n.whole {
 		return []use{{ranges: v.ranges()}}
@@ -79,13 +78,13 @@ func (n *need) uses(v *Value) []use {
 	return n.used
 }
 
-// of is an expression of the value at the points of u.
+// of writes an expression of the value over the points of u.
 func (u use) of(e *Expr) *Expr {
 	if e == nil || u.at == nil {
 		return e
 	}
 	if u.unsafe {
-		e = safe(e)
+		e = safeAnywhere(e)
 	}
 	return Substitute(e, u.at)
 }
@@ -105,7 +104,8 @@ func (d *demand) visit(v *Value, part, predicate *Expr) {
 	}
 }
 
-// under is where a read is evaluated, as far as a predicate tells by the given ranges.
+// under is the condition under which a read is evaluated, as far as it can be said over the
+// given ranges.
 func (r reach) under(on map[*Range]bool) *Expr {
 	if r.predicate == nil {
 		return r.where
@@ -120,20 +120,20 @@ func (d *demand) check(v *Value, r reach) {
 	}
 	for axis, index := range r.load.Args {
 		extent := r.load.From.Axes[axis].Extent
-		if dependsOnData(index) && !ProveInside(bare(index), extent, d.facts) {
+		if dependsOnData(index) && !ProveInside(withoutExactCasts(index), extent, d.facts) {
 			d.sites[v] = append(d.sites[v], site{r.load, axis, r.under(FreeRanges(index))})
 		}
 	}
 }
 
-// bare is an index without the conversions of integers that lose nothing, so that the
-// index algebra sees a clamp or a remainder for what it is.
-func bare(e *Expr) *Expr {
+// withoutExactCasts is an index without the integer conversions that lose nothing, so that the index algebra
+// recognises clamps and remainders.
+func withoutExactCasts(e *Expr) *Expr {
 	switch e.Op {
 	case OpMin, OpMax, OpMod, OpSelect:
 		return e.WithParts(func(a *Expr) *Expr {
 			if a.Type == Index {
-				return bare(a)
+				return withoutExactCasts(a)
 			}
 			return a
 		})
@@ -145,11 +145,11 @@ func bare(e *Expr) *Expr {
 	switch {
 	case !in.Type.IsInt():
 	case in.Op == OpMin, in.Op == OpMax, in.Op == OpMod:
-		return Apply(in.Op, bare(Cast(in.Args[0], Index)), bare(Cast(in.Args[1], Index)))
+		return Apply(in.Op, withoutExactCasts(Cast(in.Args[0], Index)), withoutExactCasts(Cast(in.Args[1], Index)))
 	case in.Op == OpSelect:
-		return Where(in.Args[0], bare(Cast(in.Args[1], Index)), bare(Cast(in.Args[2], Index)))
+		return Where(in.Args[0], withoutExactCasts(Cast(in.Args[1], Index)), withoutExactCasts(Cast(in.Args[2], Index)))
 	case in.Op == OpCast && in.Type == I64 && (in.Args[0].Type.IsInt() || in.Args[0].Type == Index):
-		return bare(Cast(in.Args[0], Index))
+		return withoutExactCasts(Cast(in.Args[0], Index))
 	}
 	return e
 }
@@ -254,8 +254,8 @@ func either(a, b *Expr) *Expr {
 	return Apply(OpOr, a, b)
 }
 
-// somewhere is a condition over the given ranges alone that holds wherever cond does for
-// some of the others; nil always holds.
+// somewhere is a condition over the given ranges alone that holds wherever cond holds for some
+// point of the other ranges; nil for always.
 func somewhere(cond *Expr, on map[*Range]bool) *Expr {
 	out := Simplify(relaxed(cond, on, true), Facts{})
 	if out.IsConst(1) {
@@ -264,8 +264,8 @@ func somewhere(cond *Expr, on map[*Range]bool) *Expr {
 	return out
 }
 
-// relaxed replaces the parts of cond that depend on other ranges than the given ones, so
-// that it holds more often, or else less often.
+// relaxed replaces the parts of cond that depend on other ranges than the given ones. The
+// result holds at least wherever cond holds, or, without more, at most there.
 func relaxed(cond *Expr, on map[*Range]bool, more bool) *Expr {
 	known := true
 	for r := range FreeRanges(cond) {

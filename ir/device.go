@@ -2,8 +2,8 @@ package ir
 
 import "fmt"
 
-// Device is what planning needs to know of a GPU: limits and rates, no handle,
-// so that every choice can be tested without one.
+// Device is what planning needs to know about a GPU: limits and rates, and no handle, so that
+// every choice can be tested without a GPU.
 type Device struct {
 	Name         string
 	Arch         string // "sm_90a"
@@ -70,8 +70,8 @@ func (d Device) TensorCores() bool { return d.capability() >= 80 }
 // later).
 func (d Device) AsyncCopies() bool { return d.capability() >= 80 }
 
-// warpgroupShared is the shared memory of a block that two stages of the largest tiles for wgmma take, with results
-// that wait to be stored. A device that lends blocks less has no use for such tiles.
+// warpgroupShared is the shared memory that a block needs for two stages of the largest wgmma tiles and for results
+// that wait to be stored. A device that allows blocks less cannot use such tiles.
 const warpgroupShared = 132 << 10
 
 // Warpgroups reports whether the device multiplies tiles by wgmma, which 9.0 alone

@@ -34,9 +34,9 @@ type Expr struct {
 	Name  string  // OpSym
 	From  *Value  // OpLoad
 	Fill  *Expr   // OpLoad, OpRead: what a read outside gives; nil means it is never outside
-	// NoElse marks an OpLoad for which the program does not say what is read outside: an
-	// index that depends on data is meant to be inside (see Checked). It is a remark, like
-	// Span: loads that differ in it are equal.
+	// NoElse marks an OpLoad for which the program does not say what is read outside: its
+	// indices that depend on data are meant to be inside (see Checked). Like Span it does not
+	// count for equality.
 	NoElse bool
 	Reduce *Reduction // OpReduce
 	Local  *Local     // OpLocal
@@ -52,11 +52,11 @@ type Reduction struct {
 	Op     Monoid
 	Ranges []*Range
 	Where  *Expr // bool, or nil: indices where it is false do not take part
-	// Rank, an Index, makes Max, Min, ArgMax and ArgMin choose by order: not the
-	// first of the elements in descending, or ascending, order but the one that Rank
-	// others come before. Equal elements stand in order of index and NaN above every
-	// number; past the last element the result is that of no elements. There is one
-	// range and no Where. nil for a plain reduction.
+	// Rank, an Index, makes Max, Min, ArgMax and ArgMin pick another element than the first in
+	// descending, or ascending, order: the one after Rank others. Equal elements are in order
+	// of index, and NaN is above every number. Past the last element the result is that of a
+	// reduction over nothing. Such a reduction has one range and no Where. Rank is nil for a
+	// plain reduction.
 	Rank *Expr
 }
 
@@ -86,8 +86,8 @@ func (e *Expr) seal() *Expr {
 	return e
 }
 
-// hash64 is FNV-1a over words: enough to make unequal expressions differ
-// nearly always; Equal decides.
+// hash64 is FNV-1a over words. Unequal expressions nearly always have different hashes; Equal
+// decides.
 type hash64 uint64
 
 const hashInit hash64 = 14695981039346656037
@@ -262,8 +262,7 @@ func Apply(op Op, args ...*Expr) *Expr {
 	return (&Expr{Op: op, Type: t, Args: args}).seal()
 }
 
-// Join is Apply of a binary operation to operands either of which may be nil: then it is
-// the other.
+// Join is Apply of a binary operation to two operands. If one of them is nil, it is the other.
 func Join(op Op, a, b *Expr) *Expr {
 	switch {
 	case a == nil:

@@ -1,7 +1,7 @@
 package ir
 
-// exprMap is a map from expressions that are small nearly always: few entries stand in
-// a list, more in a map.
+// exprMap is a map from expressions. Nearly all such maps are small, so a few entries are kept
+// in a list, and more in a map.
 type exprMap[V any] struct {
 	keys [fewExprs]*Expr
 	vals [fewExprs]V

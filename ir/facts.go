@@ -6,20 +6,20 @@ import "slices"
 // are not negative.
 type Facts struct {
 	Divisible map[string]int64 // the symbol is a multiple of this
-	Multiples []MultipleOf     // sizes that are multiples where their symbols need not be
-	Positive  bool             // every symbol is at least 1: so it is inside a loop that runs
-	AtLeast0  []*Expr          // sizes that are not negative, though their terms may be
+	Multiples []MultipleOf     // sizes that are multiples although their symbols need not be
+	Positive  bool             // every symbol is at least 1, as inside a loop that runs
+	AtLeast0  []*Expr          // sizes that are not negative, although their terms may be
 	Within    []*Range         // loops around the expression: they run, so their extents are at least 1
 }
 
-// MultipleOf says that a size is a multiple of By, which is at least 1. Something follows from
-// it where the size is a product, as in H*W: for what has that product as a factor.
+// MultipleOf says that a size is a multiple of By, which is at least 1. If the size is a
+// product such as H*W, every product with that factor is a multiple too.
 type MultipleOf struct {
 	Size *Expr
 	By   int64
 }
 
-// Holds reports whether it does for the given sizes.
+// Holds reports whether m is true at the given sizes.
 func (m MultipleOf) Holds(symbols map[string]int64) bool {
 	v, ok := EvalSize(m.Size, symbols)
 	return ok && v%m.By == 0
@@ -55,8 +55,8 @@ func SameIndex(a, b *Expr, f Facts) bool {
 	return len(d) == 0 && !alg.overflow
 }
 
-// sizeLeaf reports whether e is a constant or a symbol: two that are not the same one are
-// not equal for all values of the symbols.
+// sizeLeaf reports whether e is a constant or a symbol: two different ones are never equal for
+// all values of the symbols.
 func sizeLeaf(e *Expr) bool { return e.Op == OpConst || e.Op == OpSym }
 
 // SameSize reports whether two sizes are equal for all values of their symbols.
@@ -93,11 +93,12 @@ func (f Facts) none() bool {
 	return len(f.Divisible) == 0 && len(f.Multiples) == 0 && len(f.Within) == 0 && len(f.AtLeast0) == 0
 }
 
-// sampledSizes are sizes at which conditions are looked at before anything is proved.
+// sampledSizes are sizes at which conditions are evaluated before a proof is tried.
 var sampledSizes = [...]int64{1, 8, 64, 1000, 4096, 1 << 20, 3, 17, 200, 30000}
 
-// depends reports whether a condition on sizes holds at some of a few sizes and not at others, so that
-// there is nothing to prove: that takes far longer than to look. Most conditions are such.
+// depends reports whether a condition on sizes holds at some sampled sizes and fails at others, so
+// that it can be neither proved nor refuted. Most conditions are like this, and sampling is far faster
+// than a search for a proof.
 func depends(cond *Expr) bool {
 	position := map[string]int{}
 	sizes := true
@@ -118,7 +119,7 @@ func depends(cond *Expr) bool {
 	s, values := SizeOf(cond, position), make([]int64, len(position))
 	holds, fails := false, false
 	for turn := range sampledSizes {
-		for _, step := range []int{0, 1} { // the same size for all symbols, and several
+		for _, step := range []int{0, 1} { // first the same size for all symbols, then different ones
 			for i := range values {
 				values[i] = sampledSizes[(turn+step*i)%len(sampledSizes)]
 			}
@@ -174,8 +175,8 @@ func (a *algebra) dependsOn(p poly, r *Range) bool {
 	return false
 }
 
-// Contiguous returns how many of the ranges, from the last on, an offset goes through in the
-// order of memory, each point of them next to the one before.
+// Contiguous returns how many of the ranges, counted from the last, an offset passes through in
+// the order of memory without gaps.
 func Contiguous(offset *Expr, ranges []*Range, f Facts) int {
 	n, inner := 0, IntConst(1)
 	for _, r := range slices.Backward(ranges) {
@@ -217,7 +218,8 @@ func (a *algebra) multiple(p poly, n int64) bool {
 	return true
 }
 
-// Factors are those of a size that is a product: its constant, and the others, powers repeated. ok is false for a sum.
+// Factors splits a size that is a product into its constant and its other factors, with powers repeated. ok is false
+// for a sum.
 func Factors(e *Expr) (coefficient int64, factors []*Expr, ok bool) {
 	a := newAlgebra(Facts{}, e)
 	p := a.poly(e)
@@ -227,8 +229,8 @@ func Factors(e *Expr) (coefficient int64, factors []*Expr, ok bool) {
 	return p[0].coef, p[0].mono, true
 }
 
-// products are the monomials that are known to be multiples of their coefficients: with
-// c*m a multiple of n, m is one of n/gcd(n, c).
+// products are the monomials that are known to be multiples; the coefficient of each is the
+// number. If c*m is a multiple of n, then m is a multiple of n/gcd(n, c).
 func (a *algebra) products() []term {
 	var out []term
 	for _, known := range a.facts.Multiples {
@@ -266,11 +268,11 @@ func FlatOffset(shape, at []*Expr) *Expr {
 	return out
 }
 
-// Digits takes an index over all points of ranges apart, which is FlatOffset of the results. The outermost range
-// comes first, and has no other bound than the index.
+// Digits splits an index over all points of ranges into an index for each range; FlatOffset is the inverse. The
+// index of the outermost range is bounded only by the bound of the index.
 func Digits(ranges []*Range, index *Expr) map[*Range]*Expr {
 	out := map[*Range]*Expr{}
-	var inner *Expr // points of the ranges so far, which are the innermost ones
+	var inner *Expr // product of the extents of the inner ranges so far
 	for d := len(ranges) - 1; d >= 0; d-- {
 		r, digit := ranges[d], index
 		if inner != nil {

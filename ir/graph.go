@@ -30,7 +30,7 @@ type Value struct {
 	Body   *Expr      // nil for an input
 	Reduce *Reduction // nil for pointwise values
 	Origin Origin
-	Again  bool // computed again by its one reader, where that reads it: never merged with its equals
+	Again  bool // its only reader computes it again instead of reading it from memory; it is never merged with equal values
 	Parts  bool // holds parts of numbers of f32: sums of their products keep the precision of f32
 }
 
@@ -49,7 +49,7 @@ func (v *Value) Shape() []*Expr {
 // Numerics says how roundings inside a kernel are treated.
 type Numerics uint8
 
-// The numerics modes; see design section 9.
+// The numerics modes.
 const (
 	Fast   Numerics = iota // intermediates stay f32 and storage rounds once
 	Strict                 // each operation rounds to its type, as written
@@ -68,7 +68,7 @@ type Output struct {
 	Name  string
 	Value *Value
 	Span  diag.Span
-	// State names the input whose next value this is, of the same type and shape; "" for a
+	// State names the input whose next value this is, with the same type and shape; "" for a
 	// plain result.
 	State string
 }
@@ -97,14 +97,14 @@ type Graph struct {
 	Inputs      []*Value
 	Outputs     []Output
 	Constraints []Constraint
-	Checks      []Check // of indices; each has two Outputs, behind the others
+	Checks      []Check // of indices; each has two Outputs, after the others
 
 	OneKernel bool // refusing to fuse into one kernel is an error
 	Numerics  Numerics
 	TF32      bool // f32 products may use tf32 tensor cores
 
-	// For is the sizes that rewrites of this graph are for: at others, the graph is right as well, but does
-	// more than it needs to. Nil where no rewrite depends on sizes.
+	// For is a condition on the sizes for which this graph was rewritten. At other sizes the graph is also
+	// right, but not as fast as it could be. It is nil if no rewrite depends on sizes.
 	For *Expr
 
 	nextRange, nextValue int
@@ -304,8 +304,8 @@ func divisibility(cond *Expr) (name string, n int64, ok bool) {
 	return "", 0, false
 }
 
-// atLeast0 is what an inequality of integers says is not negative, as b - a of a <= b; nil for other
-// conditions.
+// atLeast0 is the expression that an inequality of integers says is not negative: b - a for a <= b;
+// nil for other conditions.
 func atLeast0(cond *Expr) *Expr {
 	var low, high *Expr
 	switch cond.Op {
@@ -329,7 +329,7 @@ func atLeast0(cond *Expr) *Expr {
 	return e
 }
 
-// symbolBy takes symbol / n or symbol % n apart.
+// symbolBy matches symbol / n or symbol % n.
 func symbolBy(e *Expr) (name string, n int64, ok bool) {
 	if e.Args[0].Op != OpSym || e.Args[1].Op != OpConst || e.Args[1].Int < 1 {
 		return "", 0, false

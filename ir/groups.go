@@ -1,8 +1,8 @@
 package ir
 
-// An index i / n picks what belongs to a group of n: a scale of a group of weights, the
-// head of keys that a group of queries shares. Unless a program says what a read
-// outside gives, such an index must stay inside its axis.
+// An index i / n picks the element that belongs to a group of n, such as the scale of a group
+// of weights, or the key head that a group of query heads shares. Unless a program says what a
+// read outside returns, such an index must stay inside its axis.
 
 // GroupOf splits an index i / n with n over symbols, or i itself, which is i / 1; r is
 // nil for any other index.
@@ -16,14 +16,14 @@ func GroupOf(index *Expr) (r *Range, n *Expr) {
 	return nil, nil
 }
 
-// GroupsHold is the condition that i / n stays inside of groups for every i below
-// extent. It fails for n = 0, of which no number of groups holds anything.
+// GroupsHold is the condition that i / n is below groups for every i below extent. It fails for
+// n = 0.
 func GroupsHold(extent, n, groups *Expr) *Expr {
 	return Apply(OpGe, Simplify(Apply(OpMul, groups, n), Facts{}), Simplify(extent, Facts{}))
 }
 
-// Implies reports whether a condition a >= b is one of the graph's constraints, as a == b
-// or itself, or follows from what they say about divisibility.
+// Implies reports whether a condition a >= b is one of the graph's constraints, or a == b is,
+// or it follows from their divisibility.
 func (g *Graph) Implies(cond *Expr) bool {
 	a, b := cond.Args[0], cond.Args[1]
 	for _, c := range g.Constraints {

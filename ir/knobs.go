@@ -36,7 +36,8 @@ const (
 	KnobIndex64
 )
 
-// knobs says what plans call a knob, and its value; 0 where it is not set.
+// knobs has a row for each knob: its name in plans, and its value in a schedule, 0 if it is not
+// set.
 var knobs = []struct {
 	name string
 	flag bool // set or not, with no number
@@ -97,7 +98,7 @@ func (s Schedule) Set() Knobs {
 	return set
 }
 
-// accepts reports whether fits finds nothing.
+// accepts reports whether fits returns no error.
 func (i *StrategyInfo) accepts(set Knobs) bool {
 	needs := i.Needs | everyKnob
 	return set&needs == needs && set&^(needs|i.Takes|anyKnobs) == 0
@@ -116,7 +117,7 @@ func (i *StrategyInfo) fits(set Knobs) error {
 	return nil
 }
 
-// Parts is a set of what a kernel and a body of it may have beside sections and locals.
+// Parts is a set of the things that a kernel and a body may have beside sections and locals.
 type Parts uint32
 
 // The parts.
@@ -138,7 +139,7 @@ const (
 	PartLastBlock
 )
 
-// parts says what a part is called, and whether a body has it.
+// parts has a row for each part: its name, and whether a body has it.
 var parts = []struct {
 	name string
 	has  func(*Kernel, *Variant) bool
@@ -171,7 +172,7 @@ func (p Parts) String() string {
 	return strings.Join(names, ", ")
 }
 
-// suits checks that a body of a kernel is what the strategy is for.
+// suits checks that the strategy is for such a kernel and body.
 func (i *StrategyInfo) suits(k *Kernel, v *Variant) error {
 	var has Parts
 	for at, part := range parts {

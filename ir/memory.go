@@ -2,15 +2,15 @@ package ir
 
 import "fmt"
 
-// A MemoryError says that something was not allocated, because there is less memory than
-// it takes. Nothing was allocated, and nothing else has changed.
+// A MemoryError says that an allocation was refused, because there was less memory than it
+// needs. Nothing was allocated, and nothing else has changed.
 type MemoryError struct {
-	What  string // that was to be allocated, as "tensor f32[4, 5]"
-	Bytes int64  // that it takes
-	Free  int64  // bytes that were there when it was refused
-	Total int64  // bytes that there ever are
-	Place string // whose memory it is, as "this machine"
-	Err   error  // of the driver of a device; nil where it was not asked
+	What  string // what was to be allocated, such as "tensor f32[4, 5]"
+	Bytes int64  // that it needs
+	Free  int64  // bytes that were free when it was refused
+	Total int64  // all bytes of that memory
+	Place string // whose memory it is, such as "this machine"
+	Err   error  // from the driver of a device; nil if the driver was not asked
 }
 
 func (e *MemoryError) Error() string {

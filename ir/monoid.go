@@ -47,8 +47,8 @@ func (m Monoid) String() string { return monoids[m].Name }
 // IsArg reports whether the result is an index instead of a value.
 func (m Monoid) IsArg() bool { return m == ArgMax || m == ArgMin }
 
-// Ordered reports whether m picks an element by its place in an order, and so may
-// pick another place than the first.
+// Ordered reports whether m picks an element by its place in an order, so that it may take a
+// Rank.
 func (m Monoid) Ordered() bool { return m == Max || m == Min || m.IsArg() }
 
 // Descending reports whether the first place of m's order is the largest element.

@@ -1,7 +1,7 @@
 package ir
 
-// Narrower reports whether given holds only where condition does; nil is a condition that always holds. It
-// says so only where every part of condition is a part of given, or a bound that one of given's is within.
+// Narrower reports whether given implies condition; nil is a condition that always holds. It says so only
+// if every part of condition is a part of given, or is a bound that a bound in given implies.
 func Narrower(given, condition *Expr) bool {
 	if condition == nil {
 		return true
@@ -14,7 +14,8 @@ func Narrower(given, condition *Expr) bool {
 	})
 }
 
-// within reports whether two conditions are bounds of one size from the same side, the first no wider.
+// within reports whether two conditions bound one size from the same side, and the first implies the
+// second.
 func within(a, b *Expr) bool {
 	if a.Op != OpLe || b.Op != OpLe {
 		return false
@@ -34,8 +35,8 @@ func Conjuncts(e *Expr) (out []*Expr) {
 	return out
 }
 
-// everyConjunct reports whether f is true for all parts of a conjunction. It asks no further from
-// the first on for which it is not.
+// everyConjunct reports whether f is true for all parts of a conjunction. It stops at the first
+// for which it is not.
 func everyConjunct(e *Expr, f func(*Expr) bool) bool {
 	if e.Op != OpAnd && (e.Op != OpBitAnd || e.Type != Bool) {
 		return f(e)

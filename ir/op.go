@@ -176,7 +176,7 @@ func float2(f func(a, b float64) float64) func(a, b, c float64) float64 {
 	return func(a, b, _ float64) float64 { return f(a, b) }
 }
 
-// log2 is the logarithm to base 2, which math.Log2 gives with few digits just above 1.
+// log2 is the logarithm to base 2. math.Log2 is inaccurate just above 1.
 func log2(x float64) float64 {
 	fraction, exponent := math.Frexp(x)
 	if fraction < math.Sqrt2/2 {
@@ -188,10 +188,10 @@ func log2(x float64) float64 {
 	return float64(exponent) + math.Log(fraction)/math.Ln2
 }
 
-// asin is the inverse sine, which math.Asin gives with few digits near 1 and -1: there 1 - x^2 is only exact as a product.
+// asin is the inverse sine. math.Asin is inaccurate near 1 and -1, where 1 - x^2 has to be computed as a product.
 func asin(x float64) float64 { return math.Atan2(x, math.Sqrt((1-x)*(1+x))) }
 
-// acos is the inverse cosine, with all digits near 1 in the same way.
+// acos is the inverse cosine, accurate near 1 for the same reason.
 func acos(x float64) float64 { return math.Atan2(math.Sqrt((1-x)*(1+x)), x) }
 
 func truth(b bool) float64 {

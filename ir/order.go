@@ -2,8 +2,9 @@ package ir
 
 import "slices"
 
-// ParentsFirst lists the nodes of e, each once and behind all nodes that it is a part of. A nil
-// wanted lists all of them; otherwise a node that is not wanted is left out with its parts.
+// ParentsFirst lists the nodes of e, each once and after all nodes that it is a part of. With a
+// nil wanted it lists all of them; otherwise a node that is not wanted is left out with its
+// parts.
 func ParentsFirst(e *Expr, wanted func(*Expr) bool) []*Expr {
 	var out []*Expr
 	seen := map[*Expr]bool{}
@@ -23,7 +24,7 @@ func ParentsFirst(e *Expr, wanted func(*Expr) bool) []*Expr {
 	return out
 }
 
-// Both is a && b, or either alone where they are equal. nil stands for a condition that always
+// Both is a && b, or one of them if they are equal. nil stands for a condition that always
 // holds.
 func Both(a, b *Expr) *Expr {
 	if Equal(a, b) {

@@ -71,7 +71,7 @@ func (b *Buffer) Param() Param {
 // Template is the shape of a kernel.
 type Template uint8
 
-// The templates; see design section 4.
+// The templates.
 const (
 	LoopTemplate Template = iota
 	ContractTemplate
@@ -115,9 +115,10 @@ type Local struct {
 	Def   *Expr  // nil where a Fold computes it
 	Value *Value // where it comes from; nil for helpers
 	Span  diag.Span
-	// Wide marks a read, a cast of one, or random bits, whose offset runs with the
-	// innermost range from a multiple of Schedule.Vector: one access, or one block
-	// of bits, serves all lanes. With FlattenedMapping the offset runs with all rows together.
+	// Wide marks a read, a cast of one, or random bits, whose offset has stride 1 along the
+	// innermost range and begins at a multiple of Schedule.Vector: one access, or one block of
+	// bits, serves all lanes. With FlattenedMapping the offset has stride 1 over all rows
+	// together.
 	Wide bool
 	// EvictFirst and EvictLast are cache hints, set for wide reads of elements that are read once: the condition
 	// on the sizes under which they are the first, or the last, that the L2 cache replaces.
@@ -182,15 +183,16 @@ type Store struct {
 	Value  *Expr // of the type Arg's is computed in; the store rounds
 	Wide   bool  // as for Local
 	Staged bool  // goes through shared memory, as Variant.Staged of rows that share warps
-	// Between, of WarpgroupMapping: results of so many neighbouring rows of M lie between each other in memory. The
-	// threads of these rows exchange them, so that each stores a whole vector. 0 where a row's are neighbours.
+	// Between, of WarpgroupMapping, is the number of neighbouring rows of M whose results alternate in memory. The
+	// threads of these rows exchange results, so that each stores a whole vector. 0 if the results of a row are
+	// neighbours.
 	Between int
 	Span    diag.Span
 }
 
-// Partial is a fold over Kernel.Accumulated: a result for each column and for each point
-// of the rows before those of a chunk. It is kept by the threads that go through those rows, and stored to
-// Arg at Offset when the chunk ends.
+// Partial is a fold over Kernel.Accumulated, the rows of a chunk: a result for each column, and for each
+// point of the other rows. The threads that go through the rows of a chunk keep it, and store it to Arg at
+// Offset when the chunk ends.
 type Partial struct {
 	Op     Monoid
 	Body   *Expr // at full level, in the accumulator's type
@@ -238,11 +240,12 @@ type Variant struct {
 	Strategy Strategy
 	When     *Expr // bool over symbols; nil for the last, which takes everything
 	Facts    Facts // what When promises about the symbols
-	// Least, of RowMapping with Items, is what When promises rows to be longer than; 0 for nothing.
+	// Least, of RowMapping with Items, is the length that all rows exceed where When holds; 0 for
+	// none.
 	Least  int
 	Locals []*Local // with a Def, in dependence order
-	// Units are those of the kernel's rows that have one element each wherever When holds;
-	// nothing in the body depends on them.
+	// Units are the rows of the kernel that have one element each wherever When holds; nothing
+	// in the body depends on them.
 	Units    []*Range
 	Sections []*Section
 	// Keep holds full-level locals that stay on chip from the first section
@@ -263,8 +266,8 @@ type Variant struct {
 	// rows share warps: rows next to each other, those of a block at once. Of FlatMapping with
 	// Stages: what is read of each column, in vectors.
 	Staged []*Local
-	// Run is how many of Cols, from the last on, Staged reads walk in the order of memory:
-	// of RowMapping with Stages, where a row need not be contiguous.
+	// Run, of RowMapping with Stages, is the number of Cols, counted from the last, along which
+	// Staged reads are contiguous; a whole row need not be.
 	Run      int
 	Schedule Schedule
 	// LastBlock is the body of Kernel.LastBlock in blocks of this variant: it has their
@@ -340,19 +343,18 @@ type Kernel struct {
 	Mantissa int
 }
 
-// LastBlock says that the last blocks of a kernel run another one, which folds its
-// results: a fold over many blocks in one launch. Blocks that share rows but for
-// Parts are a group. Each counts itself when its results are written, and the one
-// that finds itself the last of its group runs Kernel for the group's rows: which
-// block that is does not matter, since the order of the fold is Kernel's ("threadFence
-// reduction", CUDA C++ Programming Guide, memory fence functions). Run one after the
-// other, the two kernels do the same.
+// LastBlock says that the last blocks of a kernel run another one, which folds its results: a
+// fold over many blocks in one launch. Blocks with the same rows except for Parts are a group.
+// Each counts itself when its results are written, and the block that is the last of its group
+// runs Kernel for the group's rows. It does not matter which block that is, because the order
+// of the fold is Kernel's ("threadFence reduction", CUDA C++ Programming Guide, memory fence
+// functions). Two separate launches would give the same results.
 type LastBlock struct {
 	Kernel *Kernel  // the next of the plan; it has no launch of its own
 	Parts  []*Range // of the rows of the kernel whose last blocks run Kernel: Kernel's columns
 }
 
-// Rest returns the rows of a kernel that the one run by its last blocks has too.
+// Rest returns the rows of a kernel that the kernel run by its last blocks also has.
 func (f *LastBlock) Rest(rows []*Range) []*Range {
 	var out []*Range
 	for _, r := range rows {
@@ -378,8 +380,8 @@ func (p *Plan) Launched() []*Kernel {
 	return out
 }
 
-// At returns the plan of what runs at given sizes: itself where that is always the same. Sizes that are
-// not given, where they decide, stand for those that the source names to try the program with.
+// At returns the plan of the kernels that run at the given sizes, which is p itself if the same kernels
+// run at all sizes. Sizes that are not given have their defaults.
 func (p *Plan) At(sizes map[string]int64) *Plan {
 	if !slices.ContainsFunc(p.Kernels, func(k *Kernel) bool { return k.When != nil }) {
 		return p

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// compareAtoms is a total order of expressions that depends only on what they
-// say. An atom stands where the range it is about stands, ranges ordered by ID,
-// and a range before what is computed from it; symbols come last, by name. This
-// decides the order in which products and sums are written.
+// compareAtoms is a total order of expressions that depends only on their contents. Atoms are
+// in the order of the ranges that they begin with, by ID; a range comes before expressions
+// computed from it; symbols come last, by name. This is the order in which products and sums
+// are written.
 func compareAtoms(a, b *Expr) int {
 	if a == b {
 		return 0

@@ -132,8 +132,8 @@ func (p *printer) infix(e *Expr, level int) {
 	})
 }
 
-// operand writes an argument of e. A constant takes its dtype from an argument
-// beside it that is none; without one it is cast.
+// operand writes an argument of e. A constant takes its dtype from another argument that is not
+// a constant; without such an argument it is cast.
 func (p *printer) operand(a, e *Expr, level int) {
 	if a.Op == OpConst && !typedBeside(a, e) {
 		p.call(a.Type.String(), []*Expr{a})
@@ -235,7 +235,8 @@ func (p *printer) load(e *Expr, level int) {
 	})
 }
 
-// alwaysOutside reports whether a load gives its fill because an index is a number outside of its axis, for any size.
+// alwaysOutside reports whether an index of a load is a number outside of its axis at every size, so that the load is
+// its fill.
 func (e *Expr) alwaysOutside() bool {
 	if e.Fill == nil || e.NoElse {
 		return false
@@ -290,7 +291,7 @@ func (p *printer) reduction(r *Reduction, body *Expr) {
 	p.top(body)
 }
 
-// top writes an expression that nothing beside it gives a dtype to.
+// top writes an expression that gets no dtype from other operands.
 func (p *printer) top(e *Expr) {
 	if e.Op == OpConst && e.Type != Bool {
 		p.call(e.Type.String(), []*Expr{e})

@@ -42,7 +42,7 @@ func (p *variantPrinter) text(format string, args ...any) { fmt.Fprintf(p, forma
 
 func (p *variantPrinter) note(format string, args ...any) { p.text("    "+format+"\n", args...) }
 
-// named writes a line with an expression behind a name; nothing where there is none.
+// named writes a line with a name and an expression; nothing if the expression is nil.
 func (p *variantPrinter) named(name string, e *Expr) {
 	if e != nil {
 		p.text("      %s ", name)
@@ -99,7 +99,7 @@ func (p *variantPrinter) side(name string, o *Operand) {
 	p.windowTiles(o.WindowTiles)
 }
 
-// window writes where rows and columns say that a windowed operand is read.
+// window writes the place at which a windowed operand is read, over its rows and columns.
 func (p *variantPrinter) window(w *Window) {
 	if w == nil {
 		return
@@ -134,7 +134,7 @@ func (p *variantPrinter) halo(h *Halo) {
 	}
 }
 
-// windowTiles writes how tiles of a windowed operand come.
+// windowTiles writes how tiles of a windowed operand are copied.
 func (p *variantPrinter) windowTiles(b *WindowTiles) {
 	if b == nil {
 		return
@@ -224,7 +224,7 @@ func (p *variantPrinter) attend(a *Attend) {
 	p.mask(&a.Skip)
 }
 
-// mask writes what is known of tiles, by their first query and key.
+// mask writes the conditions on tiles, over their first query and key.
 func (p *variantPrinter) mask(m *TileMask) {
 	p.note("  tiles from query %s and key %s%s%s", m.Query, m.Key, flagText(m.Table, ", in a table"), flagText(m.FirstMost, ", the first ones first"))
 	p.named("any", m.Any)
@@ -235,7 +235,8 @@ func (p *variantPrinter) mask(m *TileMask) {
 	p.named("placed", m.Placed)
 }
 
-// stencil writes how windows lie over each other, and what threads read once for all of theirs.
+// stencil writes how windows overlap, and which reads a thread does once for all of its
+// windows.
 func (p *variantPrinter) stencil(s *Stencil) {
 	for _, slide := range s.Slides() {
 		p.named("slides along "+p.rangeName(slide.Place)+", at", slide.At(slide.Row.At(), slide.Tap.At()))

@@ -27,7 +27,7 @@ func PrintPlan(p *Plan) string {
 }
 
 // PrintKernel writes the plan of one kernel alone, with its tensors. Kernels that print alike give the
-// same CUDA text, but for what comments in it say of places in the program.
+// same CUDA text, except for comments about places in the program.
 func PrintKernel(g *Graph, k *Kernel) string {
 	p := &Plan{Graph: g, Kernels: []*Kernel{k}}
 	args := k.Args
@@ -136,7 +136,7 @@ func (p *planPrinter) kernel(k *Kernel) {
 	}
 }
 
-// precision is how precise the kernel's results are, where some are floats.
+// precision is the precision of the kernel's results, if some are floats.
 func precision(k *Kernel) string {
 	if k.Mantissa == 0 {
 		return ""
@@ -230,8 +230,7 @@ func variantText(k *Kernel, v *Variant) string {
 	return p.String()
 }
 
-// bodyNames keeps names of locals, and of the ranges that sums have to themselves, apart from each other and
-// from what else stands in bodies.
+// bodyNames gives unique names to locals and to the ranges of sums inside bodies.
 func bodyNames(k *Kernel, v *Variant) (names map[*Local]string, ranges map[*Range]string) {
 	names, ranges = map[*Local]string{}, map[*Range]string{}
 	taken := map[string]bool{}
@@ -342,7 +341,7 @@ func (p *variantPrinter) section(s *Section) {
 	}
 }
 
-// sort writes the order and what is stored at its places.
+// sort writes the order and the stores at its places.
 func (p *variantPrinter) sort(s *Sort) {
 	fmt.Fprintf(p, "    %s, %s = sorted %s ", p.locals[s.Value], p.locals[s.Index], s.Type)
 	p.expr(s.Key, looseLevel)

@@ -6,7 +6,7 @@ package ir
 type Program struct {
 	Name        string
 	Symbols     []string // Size expressions name them by position
-	Defaults    []int64  // of Symbols, to try the program with; 0 where the source names none
+	Defaults    []int64  // of Symbols, to try the program with; 0 if the source names none
 	Params      []Param  // inputs, then outputs
 	Temps       []Temp
 	Counters    []Size   // see ArgCounters
@@ -26,8 +26,7 @@ type Param struct {
 	Shape  []Size
 	Output bool
 	State  string // of an output: the input whose next value it is; "" for a plain one
-	// InPlace: the memory of the output may be that of the input State. Where it may not,
-	// Apart says why.
+	// InPlace: the output may have the memory of the input State. If not, Apart says why.
 	InPlace bool
 	Apart   string
 	Where   string // file:line:col of its declaration
@@ -44,17 +43,18 @@ type Unit struct {
 	Source  int    // in Program.Sources
 	Defines string // "#define" lines to put before the source
 	Strict  bool   // compile without contracting a*b+c
-	// LineInfo: the code keeps which lines of the source it is from, for profilers and debuggers.
+	// LineInfo: the code records the lines of the source that it comes from, for profilers and
+	// debuggers.
 	LineInfo bool
 	Shared   int // bytes of dynamic shared memory
 	Block    [3]int
 	Cluster  int // blocks of a cluster along x; 0 for none
-	// Resident: blocks, or clusters, share the work out over as many as there are;
-	// more than the device holds at once are of no use.
+	// Resident: any number of blocks, or clusters, share the work among themselves; more than
+	// the device holds at once are of no use.
 	Resident bool
-	// Waits: every thread waits for the kernels ahead (griddepcontrol.wait) before it
-	// touches device memory, on chips that have the instruction (sm_90 on). Such a
-	// kernel may be launched while the one ahead still runs.
+	// Waits: every thread waits for earlier kernels (griddepcontrol.wait) before it touches
+	// device memory, on chips that have the instruction (sm_90 on). Such a kernel may be
+	// launched while the one before it still runs.
 	Waits bool
 }
 
@@ -77,8 +77,8 @@ func (l *Launch) Runs(symbols []int64) bool {
 	return ok && holds != 0
 }
 
-// Choose returns the variant for the given symbol values; nil where the kernel does not run. A plan's
-// last variant, without a condition, excludes that there is none.
+// Choose returns the variant for the given symbol values; nil if the kernel does not run. There
+// always is one, because the last variant has no condition.
 func (l *Launch) Choose(symbols []int64) *LaunchVariant {
 	if !l.Runs(symbols) {
 		return nil
@@ -113,11 +113,11 @@ const (
 	ArgSize                     // the 64-bit value of Symbols[Index]
 	ArgTensorMap                // TensorMaps[Index], encoded: 128 bytes at a multiple of 64
 	// ArgCounters is a pointer to Counters[Index] 32-bit counters, at a multiple of 8 bytes. They
-	// are zero when a kernel starts, which leaves them zero; runs that may overlap have counters
-	// of their own, and so have the launches of a run.
+	// are zero when a kernel starts, and the kernel leaves them zero. Each launch of a run has
+	// its own counters, and so has each of several runs that may overlap.
 	ArgCounters
-	// ArgCheck is a pointer to an i64: for even Index the place that Checks[Index / 2]
-	// finds, for odd Index the index there. They lie one behind the other.
+	// ArgCheck is a pointer to an i64: for even Index the place that Checks[Index / 2] finds,
+	// for odd Index the index there. They are next to each other in memory.
 	ArgCheck
 	// ArgFactor is the Factor of Divisors[Index], with which a kernel divides by that size.
 	ArgFactor
@@ -182,7 +182,7 @@ func (s Size) Text(symbols []string) string {
 			stack = append(stack, Sym(symbols[step.Val]))
 		default:
 			n := len(stack) - step.Op.Info().Arity
-			args := append([]*Expr(nil), stack[n:]...) // which the expression keeps
+			args := append([]*Expr(nil), stack[n:]...) // a copy, because the expression keeps it
 			stack = append(stack[:n], Apply(step.Op, args...))
 		}
 	}

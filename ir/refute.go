@@ -1,10 +1,10 @@
 package ir
 
-// Most inequalities that are asked for do not hold, and with quotients among their terms a proof is sought for long:
-// which of two ways to run a kernel costs more is a sum of dozens of these. A size at which the inequality fails, and
-// at which all that is known holds, ends the search before it begins.
+// Most inequalities that are asked for do not hold, and the search for a proof takes long if their terms contain
+// quotients. Comparisons of costs are sums of dozens of quotients. If the inequality fails at some size that meets
+// all known facts, no proof is searched for.
 
-// samples are values of what depends on sizes alone, at some sizes of the symbols.
+// samples are values of polynomials and atoms over sizes alone, at some sizes of the symbols.
 type samples struct {
 	symbols map[string]int
 	atoms   map[*Expr]*[sampleCount]sample
@@ -15,11 +15,12 @@ type sample struct {
 	fits  bool
 }
 
-// sampleCount is how many sizes are looked at: all symbols alike, and each symbol another.
+// sampleCount is the number of samples: for each sampled size, one with that size for all
+// symbols, and one with different sizes.
 const sampleCount = 2 * len(sampledSizes)
 
-// refuted reports whether p < 0 at some sizes that the facts allow. It looks only where p has quotients or the like
-// over symbols.
+// refuted reports whether p < 0 at some sample that the facts allow. It only samples if p is over symbols and
+// contains quotients or similar atoms.
 func (a *algebra) refuted(p poly) bool {
 	if !a.symbolic(p) || !a.hasQuotient(p) {
 		return false
@@ -43,7 +44,7 @@ func (a *algebra) hasQuotient(p poly) bool {
 	return false
 }
 
-// allows reports whether all that is known is known to hold at a sample.
+// allows reports whether all facts are known to hold at a sample.
 func (a *algebra) allows(i int) bool {
 	for symbol, least := range a.least {
 		if v := a.sampledAtom(symbol, i); !v.fits || v.value < least {
@@ -81,7 +82,7 @@ func (a *algebra) sampled(p poly, i int) sample {
 	return sum
 }
 
-// largestSample bounds what is computed with, so that nothing overflows.
+// largestSample bounds all intermediate values, so that nothing overflows.
 const largestSample = 1 << 62
 
 func (x sample) times(y sample) sample {
@@ -140,7 +141,8 @@ func (a *algebra) sampledExpr(e *Expr, i int) sample {
 	return sample{info.Int(args[0].value, args[1].value, args[2].value), true}
 }
 
-// sampledSymbol is a size of a symbol: a multiple of what it is known to be one of.
+// sampledSymbol is a size for a symbol, a multiple of what the symbol is known to be a multiple
+// of.
 func (a *algebra) sampledSymbol(name string, i int) sample {
 	at, ok := a.samples.symbols[name]
 	if !ok {

@@ -5,9 +5,9 @@ import (
 	"math/bits"
 )
 
-// Index arithmetic is exact as far as 64 bits reach, and saturates there: an index that would be
-// larger is outside of every tensor, as what it stands for is. That can happen where indices are made
-// of data; those of ranges and sizes are as small as tensors are.
+// Index arithmetic is exact within 64 bits, and saturates beyond: an index that would be larger is
+// then outside of every tensor, as the exact index would be. This can only happen to indices made of
+// data, because those of ranges and sizes are bounded by the sizes of tensors.
 
 // OfData reports whether an index is made of elements of tensors, and not of ranges and sizes alone.
 func OfData(e *Expr) bool {
@@ -79,8 +79,9 @@ func mulSaturating(a, b int64) int64 {
 	return end((a < 0) != (b < 0))
 }
 
-// IndexBits bounds the magnitude of an index, and of all that it is computed from, by a power of
-// two: below 64 nothing saturates. leaf says so for what it knows.
+// IndexBits bounds the magnitude of an index, and of everything that it is computed from, by a
+// power of two. Below 64 bits nothing saturates. leaf returns the bits of the expressions that
+// it knows.
 func IndexBits(e *Expr, leaf func(*Expr) (bits int, known bool)) int {
 	if n, known := leaf(e); known {
 		return n

@@ -1,10 +1,10 @@
 package ir
 
-// How strategies lay out dynamic shared memory where the planner has to know what fits: it and the
-// generator ask the same functions. Bytes are those of a block.
+// The layouts of dynamic shared memory for strategies of which the planner has to know what fits.
+// The planner and the generator call the same functions. Bytes are those of a block.
 
-// PanelBytes is the queries of AttendTile or ChainTile, and all stages of keys and values: lines are 8 elements longer
-// than what they hold, so that the threads of a warp do not meet in a bank.
+// PanelBytes is the bytes of the queries of AttendTile or ChainTile, and of all stages of keys and values. Lines are
+// padded by 8 elements, so that the threads of a warp use different banks.
 func PanelBytes(s Schedule, a *Attend) int {
 	const padding = 8
 	size := a.Type.Size()
@@ -18,12 +18,13 @@ func PanelBytes(s Schedule, a *Attend) int {
 	return size * (products*(s.TileM+s.Stages*s.TileN)*(s.TileK+padding) + s.Stages*s.TileN*values)
 }
 
-// ContractRowsWidth is the elements from one row of the left operand of ContractRows to the next:
-// neighbouring rows are four banks apart.
+// ContractRowsWidth is the pitch, in elements, of rows of the left operand of ContractRows:
+// neighbouring rows begin four banks apart.
 func ContractRowsWidth(s Schedule) int { return (s.TileK+31)/32*32 + 4 }
 
-// ContractRowsBytes is the rows of the left operand of ContractRows and lines of the right one, of
-// elements of a size; in the end the sums of each group of threads take their place.
+// ContractRowsBytes is the bytes of the rows of the left operand of ContractRows and of the lines
+// of the right one, for elements of a size. At the end the sums of each group of threads use the
+// same memory.
 func ContractRowsBytes(s Schedule, size int) int {
 	const padding = 4
 	groups := s.Threads / (s.TileM / s.PartM * (s.TileN / s.PartN))
@@ -31,7 +32,8 @@ func ContractRowsBytes(s Schedule, size int) int {
 	return size * max(s.TileM*ContractRowsWidth(s)+s.TileK*(s.TileN+padding), sums)
 }
 
-// ChainWarpgroupBytes is the queries of ChainWarpgroup, all stages of keys and values, and the alignment of slabs.
+// ChainWarpgroupBytes is the bytes of the queries of ChainWarpgroup, of all stages of keys and values, and of the
+// alignment of slabs.
 func ChainWarpgroupBytes(s Schedule, a *Attend) int {
 	const alignment = 1024
 	products, values := 1+len(a.Others), a.Width

@@ -21,8 +21,8 @@ func Simplify(e *Expr, f Facts) *Expr {
 	return newAlgebra(f, e).simplify(e)
 }
 
-// plainIndices reports whether e is canonical at a glance: its indices are ranges and
-// constants alone, and it has no conditions.
+// plainIndices reports whether e is obviously canonical: its indices are only ranges and
+// constants, and it has no conditions.
 func plainIndices(e *Expr) bool {
 	plain := true
 	Walk(e, func(e *Expr) bool {
@@ -39,8 +39,8 @@ func plainIndices(e *Expr) bool {
 	return plain
 }
 
-// SimplifyAll is Simplify for several expressions that are evaluated at the same
-// points, such as the indices of a load: each profits from the ranges of all.
+// SimplifyAll is Simplify for several expressions that are evaluated at the same points, such
+// as the indices of a load. The ranges of all are known to be not empty for each.
 func SimplifyAll(es []*Expr, f Facts) []*Expr {
 	a := newAlgebra(f, es...)
 	out := make([]*Expr, len(es))
@@ -112,8 +112,8 @@ func newAlgebraOver(f Facts, ranges map[*Range]bool) *algebra {
 	return a
 }
 
-// learnSize takes note that a size is not negative. It is at least 1 where it is a factor of the extent of
-// one of the ranges, which run.
+// learnSize records that a size is not negative. The size is at least 1 if it is a factor of the extent of
+// one of the ranges, because these are not empty.
 func (a *algebra) learnSize(size poly, ranges []*Range) {
 	for _, r := range ranges {
 		if _, whole := a.exact(a.extent(r), size); whole {
@@ -270,7 +270,7 @@ func (a *algebra) convert(e *Expr) poly {
 	return a.opaque(e)
 }
 
-// rangePoly is 0 for a range that has only that index.
+// rangePoly is the polynomial of a range: 0 if 0 is its only index.
 func (a *algebra) rangePoly(e *Expr) poly {
 	if c, ok := a.extent(e.Range).constant(); ok && c == 1 {
 		return nil

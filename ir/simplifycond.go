@@ -11,7 +11,7 @@ func (a *algebra) comparison(e *Expr) *Expr {
 	outer := a.overflow
 	a.overflow = false
 	out := a.compare(e.Op, a.poly(e.Args[0]), a.poly(e.Args[1]))
-	bothOfData := out.Op != OpConst && OfData(e.Args[0]) && OfData(e.Args[1]) // which may saturate on the other side
+	bothOfData := out.Op != OpConst && OfData(e.Args[0]) && OfData(e.Args[1]) // both sides may saturate, so they must not be subtracted
 	if a.overflow || bothOfData {
 		out = e.WithParts(a.simplify)
 	}
@@ -64,7 +64,7 @@ func (a *algebra) withoutQuotient(p poly) (poly, bool) {
 	return nil, false
 }
 
-// writeInequality writes p >= 0 with what is subtracted on the left.
+// writeInequality writes p >= 0 with the subtracted terms on the left side.
 func (a *algebra) writeInequality(p poly) *Expr {
 	terms, c := p.split()
 	g := contentOf(terms)
@@ -158,8 +158,8 @@ func (a *algebra) junction(op Op, x, y *Expr) *Expr {
 	return out
 }
 
-// Operands flattens what an operation of two arguments, such as a sum or a product, is made of: in order, those
-// arguments that are not of the same operation.
+// Operands flattens a nested operation of two arguments, such as a sum or a product: it lists, in order, the
+// arguments that are not the same operation themselves.
 func Operands(op Op, e *Expr) []*Expr {
 	if e.Op != op {
 		return []*Expr{e}

@@ -138,8 +138,8 @@ func (a *algebra) unnest(r, d poly) (poly, poly, bool) {
 	return nil, nil, false
 }
 
-// quotientAtom is r/d as an atom, r counted so that it is not negative where a
-// multiple of d can make it so: one spelling, and a cheaper division.
+// quotientAtom is r/d as an atom. r is shifted by a multiple of d so that it is not negative,
+// if possible: that gives one spelling, and a cheaper division.
 func (a *algebra) quotientAtom(r, d poly) poly {
 	whole := a.shiftOf(r, d)
 	r = a.sub(r, a.mul(constPoly(whole), d))
@@ -148,8 +148,8 @@ func (a *algebra) quotientAtom(r, d poly) poly {
 	return a.plus(atomPoly(e), whole)
 }
 
-// shiftOf returns how many times d is to be taken out of r, which may be
-// negative. A constant d takes the constant term of r into [0, d) first.
+// shiftOf returns how many times d is to be subtracted from r; the number may be negative. For
+// a constant d, the constant term of r is first reduced to [0, d).
 func (a *algebra) shiftOf(r, d poly) int64 {
 	var whole int64
 	n, isConst := d.constant()
@@ -239,7 +239,7 @@ func (a *algebra) foldOne(v *Expr, x division, slope, rest poly) (poly, bool) {
 	return out, !a.overflow
 }
 
-// covers reports whether subtracting q from p leaves fewer terms than p has.
+// covers reports whether p - q has fewer terms than p.
 func (a *algebra) covers(p, q poly) bool { return len(a.sub(p, q)) < len(p) }
 
 // quotientsIn lists the quotient atoms in p, the most deeply nested first: their
@@ -266,7 +266,7 @@ func (p poly) hasNegative() bool {
 	return false
 }
 
-// weight is what a sum costs to read: its terms, a subtracted one counting twice.
+// weight is the length of a sum: the number of its terms, where a subtracted term counts twice.
 func weight(p poly) int {
 	n := len(p)
 	for _, t := range p {

@@ -1,9 +1,8 @@
 package ir
 
-// SimplifyGiven simplifies e where a condition is known to hold: the result
-// equals e at every point at which cond is true, and may differ elsewhere. It
-// serves what stands behind a guard: the branches of a select, the body of a
-// reduction with a predicate.
+// SimplifyGiven simplifies e where a condition is known to hold: the result equals e at every
+// point at which cond is true, and may differ elsewhere. It is used for guarded expressions:
+// the branches of a select, and the body of a reduction with a predicate.
 func SimplifyGiven(e, cond *Expr, f Facts) *Expr {
 	a := newAlgebra(f, e, cond)
 	return a.given(a.simplify(cond), e)
@@ -26,8 +25,8 @@ func (a *algebra) given(cond, e *Expr) *Expr {
 	return inner.simplify(e)
 }
 
-// assume takes a simplified condition for granted. What has been found so far
-// stays right; it is only not as strong as it could be.
+// assume adds a simplified condition to what is known. Results that were found before stay
+// right, but may be weaker than they could be now.
 func (a *algebra) assume(c *Expr) {
 	a.granted = append(a.granted, c)
 	if p, ok := a.margin(c); ok {
@@ -38,8 +37,7 @@ func (a *algebra) assume(c *Expr) {
 	}
 }
 
-// assumeEquation takes p == 0 or p != 0 for granted. The latter makes p >= 0
-// strict.
+// assumeEquation adds p == 0 or p != 0 to what is known. The latter makes p >= 0 strict.
 func (a *algebra) assumeEquation(op Op, p poly) {
 	minus := a.neg(p)
 	switch {

@@ -64,6 +64,6 @@ func rebind(symbols []string, declared []Declared, values []int64) *binder {
 			}
 		}
 	}
-	_, _ = b.bind() // values that were bound before: only their sources are asked for
+	_, _ = b.bind() // these values were bound before, so there is no error; only their sources are needed
 	return b
 }

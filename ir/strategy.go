@@ -1,12 +1,12 @@
 package ir
 
 // Strategy is how the body of a kernel computes. The planner chooses it, and the generator has a row for
-// each; a Schedule says with which numbers. The first word is the family.
+// each. A Schedule has its numbers. The first word of the name is the family.
 type Strategy uint8
 
 // The strategies; strategies has a row for each.
 const (
-	NoStrategy Strategy = iota // of bodies that nobody has chosen one for
+	NoStrategy Strategy = iota // of bodies for which none was chosen
 
 	Pointwise
 	PointwiseBatch
@@ -54,22 +54,23 @@ const (
 	strategyCount
 )
 
-// StrategyInfo is what is known of a strategy.
+// StrategyInfo is one row of the table of strategies.
 type StrategyInfo struct {
 	Name     string
 	Doc      string
-	Template Template // whose kernels it is for; those of LoopTemplate take all that pass over their columns
+	Template Template // whose kernels it is for; strategies of LoopTemplate take all kernels that pass over their columns
 	Mapping  Mapping  // of its schedules
-	Needs    Knobs    // of Schedule, beside Threads and Vector: what it cannot do without,
-	Takes    Knobs    // and what it may have beside that and anyKnobs
-	Parts    Parts    // of Variant and Kernel that it cannot do without
-	May      Parts    // and those that it may have
-	// Apart says that threads have the points of the kernel to themselves: in each pass, one thread visits a
-	// point, and reads there and then what is not staged. What it reads at its points only may be written there.
+	Needs    Knobs    // knobs of Schedule, beside Threads and Vector, that it needs
+	Takes    Knobs    // further knobs that it may have, beside anyKnobs
+	Parts    Parts    // parts of Variant and Kernel that it needs
+	May      Parts    // further parts that it may have
+	// Apart says that threads do not share points: in each pass, one thread visits a point, and does the reads
+	// of the point that are not staged at that time. So an element that is only read at one point may be
+	// overwritten there.
 	Apart bool
 }
 
-// anyKnobs are those that every strategy takes.
+// anyKnobs are the knobs that every strategy takes.
 const (
 	everyKnob = KnobThreads | KnobVector
 	anyKnobs  = everyKnob | KnobMinBlocks | KnobIndex64
@@ -185,7 +186,7 @@ func Strategies() []Strategy {
 	return out
 }
 
-// Info returns what is known of a strategy.
+// Info returns the row of a strategy.
 func (s Strategy) Info() *StrategyInfo { return &strategies[s] }
 
 // String returns the strategy's name.

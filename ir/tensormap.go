@@ -12,14 +12,14 @@ type TMAView struct {
 	Arg     *Arg
 	Offset  *Expr   // elements from the start of the buffer to the view's first; nil for 0
 	Dims    []*Expr // elements, innermost first: 1 to 5
-	Strides []*Expr // elements, of dims 1 and up; dim 0 lies side by side
+	Strides []*Expr // elements, of dims 1 and up; dim 0 is contiguous
 	Box     []int   // elements of each dim that one copy moves, at most 256
 	Swizzle int     // span in bytes of the permutation of shared memory: 0, 32, 64 or 128
 	TF32    bool    // f32 elements arrive rounded to tf32, to nearest
 }
 
-// TileBytes is what one copy adds to the barrier that waits for it, whatever part of the
-// TMA tile lies outside the dims.
+// TileBytes is the bytes that one copy reports to the barrier that waits for it, even if part
+// of the TMA tile is outside the dims.
 func (w *TMAView) TileBytes() int {
 	bytes := w.Arg.Type.Size()
 	for _, n := range w.Box {
@@ -28,7 +28,7 @@ func (w *TMAView) TileBytes() int {
 	return bytes
 }
 
-// TensorMap is a TMAView as a program holds it: what cuTensorMapEncodeTiled takes but
+// TensorMap is a TMAView as a program holds it: the arguments of cuTensorMapEncodeTiled except
 // for the address.
 type TensorMap struct {
 	Of      LaunchArg // ArgParam or ArgTemp

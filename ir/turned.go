@@ -1,15 +1,16 @@
 package ir
 
-// Rows that are turned (RowTurn). Memory runs along the rows in some of what a body reads or stores, and along the
-// columns in the rest. A block takes TileM neighbouring rows, and has a tile in shared memory for each access of the
-// first kind, in which a row is a run of vectors of its columns.
+// Turned rows (RowTurn). Some reads or stores of a body are contiguous along the rows, and the others along the
+// columns. A block takes TileM neighbouring rows, and has a tile in shared memory for each access of the first kind.
+// In the tile, a row is contiguous vectors of its columns.
 
-// TurnedPitch is how many vectors the rows of a tile are apart: one more than a row has room for, which is an odd number,
-// so that threads that have the same vector of neighbouring rows use different banks.
+// TurnedPitch is the pitch of a tile's rows in vectors: one more than a row has. That number is odd, so threads that
+// access the same vector of neighbouring rows use different banks.
 func TurnedPitch(s Schedule) int { return s.RowThreads*s.Items + 1 }
 
-// TurnedSkew is how many vectors further a tile's rows begin after each Vector of them. Threads that turn squares of a
-// vector's side have rows that are a multiple of Vector apart; with the skew they use different banks too.
+// TurnedSkew is the number of vectors by which the rows of a tile are shifted further after every Vector rows. Threads
+// that transpose squares as wide as a vector have rows that are a multiple of Vector apart; with the skew they use
+// different banks too.
 func TurnedSkew(s Schedule) int {
 	if s.Vector == 1 {
 		return 0
@@ -61,5 +62,5 @@ func TurnedTile(s Schedule, t DType) int {
 	return (TurnedVectors(s)*s.Vector*t.Size() + turnedAlign - 1) / turnedAlign * turnedAlign
 }
 
-// turnedAlign is what tiles are aligned to.
+// turnedAlign is the alignment of tiles.
 const turnedAlign = 16

@@ -19,7 +19,8 @@ func (p *Program) TextOf(unit int, file string) string {
 	return text
 }
 
-// WithLineInfo returns the program with units that keep which lines of the source their code is from.
+// WithLineInfo returns the program with units that record the lines of the source that their code
+// comes from.
 func (p *Program) WithLineInfo() *Program {
 	out := *p
 	out.Units = make([]Unit, len(p.Units))
@@ -30,11 +31,11 @@ func (p *Program) WithLineInfo() *Program {
 	return &out
 }
 
-// sourceNote is what the generator writes behind a statement: the place in the source that it is from.
+// sourceNote matches the comment that the generator writes after a statement: its place in the source.
 var sourceNote = regexp.MustCompile(`\S.* // (\S.*):(\d+):\d+$`)
 
-// lineDirectives puts a #line before each statement with a note, so that the compiler takes it for a line of
-// the source, and one behind it that leads back to the CUDA text, as which all other lines count.
+// lineDirectives puts a #line before each statement with such a comment, so that the compiler takes it for a
+// line of the source, and another one after it for the lines of the CUDA text that follow.
 func lineDirectives(text, file string) string {
 	var out []string
 	for line := range strings.SplitSeq(text, "\n") {

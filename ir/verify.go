@@ -10,7 +10,7 @@ import (
 // hold, naming the value. A graph that fails is a bug of the stage that made it,
 // never of the user's program.
 //
-//   - values stand after what they read, with names and IDs of their own
+//   - values come after what they read, with names and IDs of their own
 //   - types follow from the op table, and conversions are explicit
 //   - loads have one Index argument an axis and fills of the value's type
 //   - every range in an expression is an axis of its value or bound by its reduction
@@ -82,8 +82,8 @@ type bound struct {
 	by *Value
 }
 
-// ranges checks the axes and the reduced ranges of x and puts them in scope. The algebra tells ranges apart by
-// their numbers, so that each has one of its own.
+// ranges checks the axes and the reduced ranges of x and puts them in scope. Each range must have its own
+// number, because the algebra distinguishes ranges by their numbers.
 func (v *verifier) ranges(x *Value, taken map[int]bound) error {
 	v.scope = map[*Range]bool{}
 	all := x.Axes
@@ -331,7 +331,8 @@ func (v *verifier) ends() error {
 	return v.states()
 }
 
-// states checks that next values are alike to the inputs that they are of, each of another.
+// states checks that each next value has the type and shape of its input, and that no input has
+// two.
 func (v *verifier) states() error {
 	of := map[string]bool{}
 	for _, o := range v.g.Outputs {

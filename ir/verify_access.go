@@ -7,11 +7,11 @@ import (
 	"sort"
 )
 
-// Accesses inside their buffers. A proof that is not found is no fault, so accesses are tried, not
-// proved: at sizes that the graph and the variant admit, and there at the first and the last point of
-// every loop, in all combinations while these are few, and the last at which the conditions around it
-// hold. An access that is outside there is outside in the kernel. Where a condition or an offset follows from data nothing is said. In tests, plans run on
-// an interpreter that checks every access.
+// Accesses inside their buffers. That a proof is not found does not mean that an access is wrong. So accesses are not
+// proved but tried, at sizes that the graph and the variant admit. At each size they are tried at the first and the
+// last point of every loop, in all combinations while these are few, and at the last point at which the conditions
+// around them hold. An access that is outside there is also outside in the kernel. An access whose condition or offset
+// depends on data is not tried. In tests, plans run on an interpreter that checks every access.
 
 // access is a place in memory that a body touches where its conditions hold.
 type access struct {
@@ -20,13 +20,14 @@ type access struct {
 	under  *condition
 }
 
-// accessKey is what accesses are the same by, for all bodies of one kernel.
+// accessKey identifies equal accesses in all bodies of one kernel.
 type accessKey struct {
 	arg           *Arg
 	offset, under uint64
 }
 
-// condition is one that holds, or does not hold, where an expression is evaluated, and those around it.
+// condition is a condition that holds, or does not hold, where an expression is evaluated, with the
+// conditions around it.
 type condition struct {
 	e     *Expr
 	holds bool
@@ -92,7 +93,7 @@ func admits(g *Graph, sizes map[string]int64) bool {
 	return true
 }
 
-// inBounds tries the accesses of the body that no other body has had tried.
+// inBounds tries the accesses of the body that were not tried for another body.
 func (b *bodyVerifier) inBounds() error {
 	samples := b.admitted(b.samples)
 	if len(samples) == 0 {
@@ -132,7 +133,7 @@ func (b *bodyVerifier) admitted(list []map[string]int64) (out []map[string]int64
 }
 
 // within are sizes made of the numbers in the variant's condition: one symbol has such a number, the
-// others a small one.
+// others have small ones.
 func (b *bodyVerifier) within() (out []map[string]int64) {
 	const most = 1 << 20
 	g := b.plan.Graph
@@ -219,7 +220,7 @@ func (a access) inside(ranges []*Range, sizes map[string]int64) error {
 	elements, ok := int64(1), true
 	for _, e := range a.arg.Buffer.Shape {
 		n, known := at.eval(e)
-		ok = ok && known && mulFits(elements, n) // no memory holds more, at such sizes nothing runs
+		ok = ok && known && mulFits(elements, n) // no memory holds so many elements, so nothing runs at such sizes
 		elements *= n
 	}
 	last := make([]int64, len(ranges))
@@ -251,7 +252,7 @@ func (a access) inside(ranges []*Range, sizes map[string]int64) error {
 		if at.all(a.under) {
 			continue
 		}
-		for i, r := range ranges { // the last point of one loop at which the conditions hold, if they do up to one
+		for i, r := range ranges { // for each loop, also try the last point at which the conditions hold
 			if at.ranges[r] == 0 {
 				continue
 			}
@@ -289,7 +290,7 @@ type corner struct {
 	fuel   int
 }
 
-// all reports whether all conditions are known to be as they are said to.
+// all reports whether all conditions are known to hold, or to fail, as they should.
 func (p *corner) all(c *condition) bool {
 	p.fuel = evalFuel
 	for ; c != nil; c = c.outer {

@@ -9,7 +9,7 @@ type bodyVerifier struct {
 	variant *Variant
 	args    map[*Arg]bool
 	written map[*Arg]int    // how many stores each has
-	known   map[*Local]bool // what has a value where the part that is checked stands
+	known   map[*Local]bool // locals that have a value where the current part is evaluated
 	tried   map[accessKey]bool
 	found   []access
 }
@@ -79,8 +79,8 @@ func (b *bodyVerifier) body() error {
 	return b.operands()
 }
 
-// section checks one step. Its folds of whole rows have their results in the steps behind it, scans in
-// it too, and those that follow a running maximum read that as it goes.
+// section checks one step. The results of its folds over whole rows may be used in later steps, and
+// those of scans also in this one. Folds that follow a running maximum may read its running value.
 func (b *bodyVerifier) section(s *Section) error {
 	for _, f := range s.Folds {
 		if f.Prefix != WholeRow {
@@ -101,7 +101,7 @@ func (b *bodyVerifier) section(s *Section) error {
 	}
 	for _, f := range s.Folds {
 		delete(b.known, f.Running)
-		if b.variant.Attend != nil || b.variant.Contract != nil { // what follows the sums is done where they are
+		if b.variant.Attend != nil || b.variant.Contract != nil { // the epilogue is computed where the sums are
 			b.known[f.Result] = true
 		}
 	}
@@ -243,12 +243,13 @@ func (b *bodyVerifier) operands() error {
 	return nil
 }
 
-// where is what holds where an expression under a condition, which may be nil, is evaluated.
+// where is the conditions that hold where an expression under the condition e, which may be
+// nil, is evaluated.
 func (b *bodyVerifier) where(e *Expr) *condition {
 	return given(given(nil, b.k.Inside, true), e, true)
 }
 
-// exists is the condition under which a column of a tile that is folded exists; nil for always.
+// exists is the condition that a column of a folded tile exists; nil for always.
 func (b *bodyVerifier) exists() *Expr {
 	if c := b.variant.Contract; c != nil && c.Width != nil {
 		return b.variant.Sections[0].Folds[0].Where
@@ -269,7 +270,7 @@ func (b *bodyVerifier) piece(p *Piece) error {
 	return nil
 }
 
-// readsResults reports whether an expression reads what a kernel computes.
+// readsResults reports whether an expression reads the result of a kernel.
 func (b *bodyVerifier) readsResults(e *Expr) bool {
 	found := false
 	WalkThrough(func(e *Expr) bool {

@@ -11,13 +11,13 @@ import (
 //   - of the conditions on sizes under which kernels run, one holds at every size; the rest holds for the
 //     kernels that run under each of them
 //   - every kernel has a variant for every size that the graph admits: see Covers
-//   - a kernel stands behind the kernels that write what it reads
+//   - a kernel comes after the kernels that write what it reads
 //   - every buffer but the inputs is written by one kernel, or each part of it is, and by each variant of it once
 //   - temporaries in one slot are alike, and not needed at the same time
 //   - bodies read and write arguments of their kernel only, and use values that are computed before
-//   - what last blocks of a kernel run, or repeats it, fits it
+//   - a kernel fits the one whose last blocks run it, and the one whose body it repeats
 //   - bodies have the knobs and the parts that their strategies take: see strategies
-//   - accesses lie inside their buffers, at the points that accesses.go tries
+//   - accesses are inside their buffers, at the points that verify_access.go tries
 //
 // It takes a small part of the time of planning, so that it can always run.
 func VerifyPlan(p *Plan) error {
@@ -35,8 +35,8 @@ func VerifyPlan(p *Plan) error {
 	return nil
 }
 
-// conditions lists those under which kernels run, nil alone where all always do. Where there are some, one of
-// them holds at every size, and no other.
+// conditions lists the conditions under which kernels run; only nil if all kernels always run. Otherwise
+// exactly one of them holds at every size.
 func (p *Plan) conditions(samples []map[string]int64) (out []*Expr, err error) {
 	for _, k := range p.Kernels {
 		if k.When != nil && !slices.ContainsFunc(out, func(e *Expr) bool { return Equal(e, k.When) }) {
@@ -62,9 +62,9 @@ func (p *Plan) conditions(samples []map[string]int64) (out []*Expr, err error) {
 
 type planVerifier struct {
 	plan    *Plan
-	when    *Expr // what is verified is the kernels that always run, and those that run under this condition
+	when    *Expr // the kernels that always run are verified, and those that run under this condition
 	facts   Facts
-	written map[*Buffer]int // by the kernel at this place, and of parts by kernels behind it too
+	written map[*Buffer]int // the place of the first kernel that writes it; later ones may write further parts
 	parts   map[*Buffer]int // how many parts have been written of a buffer that has some
 	samples []map[string]int64
 }
@@ -189,7 +189,7 @@ func (v *planVerifier) args(at int, k *Kernel) error {
 	return nil
 }
 
-// like checks a kernel against the one whose body it has.
+// like checks a kernel against the one whose body it repeats.
 func (v *planVerifier) like(at int, k *Kernel) error {
 	of := k.Like
 	if !slices.Contains(v.plan.Kernels[:at], of) {
@@ -251,7 +251,7 @@ func strategyOf(k *Kernel, body *Variant) error {
 	return info.suits(k, body)
 }
 
-// ends checks that every result is there, and what shares memory.
+// ends checks that every result is written, and which buffers share memory.
 func (v *planVerifier) ends() error {
 	last := map[*Buffer]int{}
 	for i, k := range v.plan.Kernels {

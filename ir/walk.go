@@ -31,8 +31,8 @@ func walk(e *Expr, f func(*Expr) bool, seen *exprMap[struct{}]) {
 	}
 }
 
-// WalkThrough is Walk over several expressions, any of which may be nil, that goes from
-// locals on into their definitions, where f returns true for them.
+// WalkThrough is Walk over several expressions, any of which may be nil. It also goes into the
+// definitions of locals for which f returns true.
 func WalkThrough(f func(*Expr) bool, exprs ...*Expr) {
 	var seen exprMap[struct{}]
 	var visit func(e *Expr) bool

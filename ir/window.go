@@ -1,34 +1,35 @@
 package ir
 
-// Window is a read of an operand whose place is a sum of what its rows say and what the columns
-// say: of a convolution, where a window stands and which tap of it is meant. What belongs to a row
-// is computed once for all columns.
+// Window is a read of an operand whose place is the sum of a part that depends on its rows and a
+// part that depends on the columns. In a convolution these are the place of the window and the tap
+// in it. The part of a row is computed once for all columns.
 type Window struct {
 	Base  *Expr // flat offset, over the operand's rows and the batch
-	Step  *Expr // what columns add to it
-	Pitch *Expr // Step is so many for each column, where columns are counted together; nil where it is not
+	Step  *Expr // the part that depends on the columns
+	Pitch *Expr // the stride of Step over all columns counted together; nil if it has none
 	Spans []Span
-	// ByRow says that a thread has a row of the tile and goes through all of its columns: these are few, one tile of
-	// them, so that what belongs to a column is a number in the text.
+	// ByRow says that a thread has a row of the tile and goes through all of its columns. There are few of them, in
+	// one tile, so the part of a column is a number in the text.
 	ByRow bool
-	// Halo says that a block copies all that the windows of a tile cover to shared memory once, and multiplies from
-	// there; nil where windows are copied into tiles one by one.
+	// Halo says that a block copies the elements that the windows of a tile cover to shared memory once, and
+	// multiplies from there; nil if windows are copied into tiles one by one.
 	Halo *Halo
 }
 
-// Halo is what the windows of a tile of places cover, which is a box of each plane of the input: the places
-// times their stride, and around these what the taps reach. It lies in shared memory channel by channel.
+// Halo is the elements that the windows of a tile of places cover. In each plane of the input these are a
+// box: the places times their stride, and what the taps reach around them. It is stored in shared memory
+// channel by channel.
 type Halo struct {
 	Start    *Expr  // flat offset of the first plane, over the batch
 	Channel  *Range // the columns that planes are of; nil where there is one plane
-	Channels int    // planes that are in shared memory at a time
-	Plane    *Expr  // elements from a plane to the next, over symbols; nil where there is one
+	Channels int    // planes that are in shared memory at the same time
+	Plane    *Expr  // elements from one plane to the next, over symbols; nil if there is one
 	Dims     []HaloDim
 	Pad      int // elements behind each line in shared memory, so that threads of a warp read different banks
 }
 
-// HaloDim is an axis of such a plane. At place p of Row and tap t of Tap it is read at First + p*Stride + t*Dilation,
-// and is zero where that is not below Extent, or negative.
+// HaloDim is an axis of such a plane. At place p of Row and tap t of Tap, the axis is read at
+// First + p*Stride + t*Dilation; the element is zero if that is negative or not below Extent.
 type HaloDim struct {
 	Row              *Range // of the operand; nil where all windows are at one place
 	Tile             int    // places of a tile, a power of two
@@ -66,7 +67,7 @@ func (h *Halo) Places() int {
 	return n
 }
 
-// Columns is the taps and channels, counted together, of the planes that are in shared memory at a time.
+// Columns is the taps times the channels of the planes that are in shared memory at the same time.
 func (h *Halo) Columns() int64 {
 	n := int64(h.Channels)
 	for _, d := range h.Dims {
@@ -83,7 +84,7 @@ func (h *Halo) Line() int64 { return h.Dims[len(h.Dims)-1].Covers() }
 // Room is the elements of a plane in shared memory.
 func (h *Halo) Room() int64 { return h.Covers() / h.Line() * (h.Line() + int64(h.Pad)) }
 
-// apart is how far apart places of axis d are in shared memory.
+// apart is the distance in shared memory between neighbouring places of axis d.
 func (h *Halo) apart(d int) int64 {
 	n := int64(1)
 	for i := d + 1; i < len(h.Dims); i++ {
@@ -95,10 +96,11 @@ func (h *Halo) apart(d int) int64 {
 	return n
 }
 
-// ApartRows is how far apart in shared memory the windows of neighbours along axis d are.
+// ApartRows is the distance in shared memory between the windows of neighbours along axis d.
 func (h *Halo) ApartRows(d int) int64 { return h.apart(d) * h.Dims[d].Stride }
 
-// TapApart is how far apart in shared memory the elements of neighbouring columns of a range are.
+// TapApart is the distance in shared memory between the elements of neighbouring columns of a
+// range.
 func (h *Halo) TapApart(r *Range) int64 {
 	if r == h.Channel {
 		return h.Room()
@@ -111,7 +113,7 @@ func (h *Halo) TapApart(r *Range) int64 {
 	return 0
 }
 
-// AtTap is where in shared memory a column's element is, from where its window begins.
+// AtTap is the offset in shared memory of a column's element from the beginning of its window.
 func (h *Halo) AtTap(columns []*Range) *Expr {
 	at := IntConst(0)
 	for _, r := range columns {
@@ -121,7 +123,7 @@ func (h *Halo) AtTap(columns []*Range) *Expr {
 }
 
 // Span is a condition under which an element of a Window exists: 0 <= Row + Tap, and Row + Tap <
-// Extent unless that is nil. Where one does not hold the element is zero.
+// Extent unless that is nil. If one does not hold, the element is zero.
 type Span struct {
 	Row    *Expr // over the operand's rows and the batch
 	Tap    *Expr // over the columns
@@ -149,9 +151,9 @@ func (w *Window) Taps() []*Expr {
 	return out
 }
 
-// WindowTiles is how tiles of an operand of a windowed contraction come through the tensor copy engine:
-// a box of View for each tap and block of channels. Tiles are boxes of the operand's rows, in place
-// of so many rows one after the other. What lies outside the tensor arrives as zeros.
+// WindowTiles is how tiles of an operand of a windowed contraction are copied by the tensor copy
+// engine: a box of View for each tap and block of channels. A tile is a box of the operand's rows
+// instead of consecutive rows. Elements outside the tensor arrive as zeros.
 type WindowTiles struct {
 	View *TMAView // its first dim is the channels, the innermost of the columns
 	// At is where a box begins in the view's dims, over the first of the tile's rows, the columns
@@ -160,7 +162,8 @@ type WindowTiles struct {
 	// Tile is the places of a tile along each of the operand's rows; their product is the tile's
 	// rows. The last lie side by side. nil where the operand has one range of rows.
 	Tile []int
-	// Share is which of the operand's rows the blocks of a cluster divide among them, where they do.
+	// Share is which of the operand's rows the blocks of a cluster divide among themselves, if they
+	// do.
 	Share int
 }
 

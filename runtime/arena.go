@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// arenaAlign is what every tensor in an arena is aligned to, as those that the
-// driver allocates are.
+// arenaAlign is the alignment of every tensor in an arena, the same as that of memory from the
+// driver.
 const arenaAlign = 256
 
 // A resident is a tensor that an arena holds from the step first to the step last,
@@ -18,15 +18,15 @@ type resident struct {
 
 func (r *resident) meets(other *resident) bool { return r.first <= other.last && other.first <= r.last }
 
-// An arenaPlan says where residents lie; those that live at one time do not overlap.
+// An arenaPlan is the places of residents; those that live at the same time do not overlap.
 type arenaPlan struct {
 	offsets []int64 // of each resident, multiples of arenaAlign
 	bytes   int64   // of the arena
 }
 
-// planArena places residents in as small an arena as it finds: each in the lowest gap
-// that it fits, the largest first, or in order of birth, whichever ends up smaller
-// ("greedy by size", Pisarchyk and Lee, Efficient Memory Management for Deep Neural Net
+// planArena places residents in as small an arena as it finds. Each is put into the lowest gap
+// that it fits, either the largest first or in order of birth, whichever gives the smaller
+// arena ("greedy by size", Pisarchyk and Lee, Efficient Memory Management for Deep Neural Net
 // Inference, 2020). ok is false where the sum does not fit in 64 bits.
 func planArena(list []resident) (plan arenaPlan, ok bool) {
 	order := make([]int, len(list))
@@ -45,11 +45,11 @@ func planArena(list []resident) (plan arenaPlan, ok bool) {
 	return plan, ok
 }
 
-// roomyArena is up to how many bytes tensors share no memory: sharing makes kernels
-// wait for each other that need not, and so little stays in the L2 cache anyway.
+// roomyArena is the most bytes for which tensors share no memory. Sharing makes some kernels
+// wait for each other, and so few bytes stay in the L2 cache anyway.
 const roomyArena = 8 << 20
 
-// arenaFor plans an arena: as small as planArena can, but where it is small in any case.
+// arenaFor plans an arena. Tensors share memory unless the arena is small without that.
 func arenaFor(list []resident) (plan arenaPlan, ok bool) {
 	together := make([]resident, len(list))
 	for i, r := range list {
@@ -98,7 +98,7 @@ func placeInOrder(list []resident, order []int) (plan arenaPlan, ok bool) {
 // peak is the most bytes that residents have at one time: no arena is smaller.
 func peak(list []resident) int64 {
 	most := int64(0)
-	for _, at := range list { // it is reached where one begins
+	for _, at := range list { // the peak is at the first step of some resident
 		sum := int64(0)
 		for _, r := range list {
 			if r.first <= at.first && at.first <= r.last {

@@ -73,8 +73,8 @@ func (s *signature) resolve(d *Device, args Args, i int, out []argument) error {
 	return nil
 }
 
-// argumentOf tells what a value is, and acquires a buffer: callScratch.release gives it
-// back.
+// argumentOf describes a value, and acquires it if it is a buffer; callScratch.release gives
+// that back.
 func argumentOf(d *Device, value any) (argument, ir.DType, error) {
 	switch x := value.(type) {
 	case *tensor.Tensor:
@@ -112,7 +112,7 @@ func (s *signature) unknown(args Args) []string {
 	return out
 }
 
-// surplus names arguments that the graph does not have, and what they may have meant.
+// surplus names arguments that the graph does not have, and the names that may have been meant.
 func (s *signature) surplus(args Args) error {
 	var missing, known []string
 	for _, p := range s.params {
@@ -153,7 +153,7 @@ func (s *signature) overlap(args []argument) error {
 	return nil
 }
 
-// is reports whether two arguments are the same memory, and not only some of it.
+// is reports whether two arguments are exactly the same memory.
 func (a *argument) is(b *argument) bool {
 	if a.buffer != nil || b.buffer != nil {
 		return a.buffer == b.buffer

@@ -71,8 +71,8 @@ func (r *recentBinding) fits(inputs []argument) bool {
 	return true
 }
 
-// remember readies a binding on the device and keeps it. Where another goroutine was
-// quicker with the same shapes, its binding is the one.
+// remember prepares a binding on the device and keeps it. If another goroutine was quicker with
+// the same shapes, that goroutine's binding is used.
 func (f *Function) remember(ctx context.Context, shapes [][]int, b *binding) (*binding, error) {
 	if err := f.executable.bind(ctx, b); err != nil {
 		return nil, fmt.Errorf("graph %s: %w", f.Name(), err)
@@ -86,8 +86,8 @@ func (f *Function) remember(ctx context.Context, shapes [][]int, b *binding) (*b
 	return kept, nil
 }
 
-// keep puts a binding in front, unless there is one of its shapes, and says which it is
-// and which nobody needs any more.
+// keep puts a binding first in the list, unless there is one with the same shapes. It returns
+// the binding that is kept, and those that are dropped.
 func (f *Function) keep(fresh *recentBinding) (kept *binding, forgotten []*binding) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

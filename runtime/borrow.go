@@ -22,9 +22,9 @@ func OpenContext(c *cuda.Context, opts Options) *Device {
 
 var errNoGPU = errors.New("the CPU engine has no streams or memory to borrow: open a GPU")
 
-// BorrowStream makes a Stream of a CUDA stream (CUstream) that other code owns, in
-// the device's context: runs queued on it take their turn among that code's work.
-// Closing it waits for the work and leaves the stream itself alone.
+// BorrowStream makes a Stream of a CUDA stream (CUstream) that other code owns, in the device's
+// context: runs that are queued on it are in order with that code's work. Closing it waits for
+// the work and leaves the stream itself alone.
 func (d *Device) BorrowStream(handle uintptr) (*Stream, error) {
 	g, ok := d.engine.(*gpu)
 	if !ok {

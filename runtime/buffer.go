@@ -10,9 +10,9 @@ import (
 	"github.com/fusec/fusec/runtime/tensor"
 )
 
-// A Buffer is a tensor in a device's memory: contiguous and row-major. Any number
-// of runs may read it at a time; whoever writes must be alone. Nobody may use it after
-// Close; runs and copies under way keep its memory until they are done.
+// A Buffer is a tensor in a device's memory, contiguous and row-major. Any number of runs may
+// read it at the same time; a run that writes it must be the only one that uses it. It must not
+// be used after Close; runs and copies under way keep its memory until they are done.
 type Buffer struct {
 	device *Device
 	dtype  ir.DType
@@ -36,14 +36,15 @@ func (b *Buffer) acquire() error {
 	}
 }
 
-// done ends what acquire began. Where the owner has closed the buffer meanwhile, it is freed in
-// the background: that waits for all that is queued, which is not what the caller asked for.
+// done ends what acquire began. If the owner has closed the buffer meanwhile, its memory is
+// freed in the background, because freeing waits for everything that is queued, and the caller
+// should not.
 func (b *Buffer) done() {
 	if b.users.Add(-1) > 0 {
 		return
 	}
 	free := func() {
-		if err := b.free(); err != nil { // nobody is left to be told
+		if err := b.free(); err != nil { // nobody is waiting for the error
 			b.device.opts.warn(fmt.Errorf("freeing the buffer %v: %w", b, err))
 		}
 	}
@@ -89,7 +90,7 @@ func (d *Device) newBuffer(t ir.DType, shape []int, bytes int64, m storage) *Buf
 	return b
 }
 
-// noRoom says what a refusal of memory is of; other errors stay as they are.
+// noRoom adds to a refusal of memory what it was for; other errors stay as they are.
 func noRoom(what string, err error) error {
 	var e *ir.MemoryError
 	if errors.As(err, &e) {

@@ -7,8 +7,8 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// checkProgram refuses a program whose parts do not fit together, so that nothing
-// later runs off the end of a list: programs also come from files.
+// checkProgram refuses a program whose parts do not fit together, so that no later step reads
+// past the end of a list. Programs may come from files, which may be damaged.
 func checkProgram(p *ir.Program) error {
 	all := ir.Ops()
 	c := &checker{program: p, first: all[0], last: all[len(all)-1]}

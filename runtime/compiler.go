@@ -45,8 +45,8 @@ func NewCompiler(opts Options) *Compiler {
 	return c
 }
 
-// identify names the NVRTC at hand, without opening it. A machine that has none may
-// still have kernels, from a time or a machine with one: then it is that one.
+// identify names the NVRTC of this machine, without opening it. A machine without NVRTC may
+// still have kernels in its cache; then it is the NVRTC that made those.
 func (c *Compiler) identify() (string, error) {
 	defer c.trace.Step("nvrtc locate", "")()
 	at, err := cuda.Locate(c.find)
@@ -62,7 +62,7 @@ func (c *Compiler) identify() (string, error) {
 // Cache is where the compiler keeps what it has compiled.
 func (c *Compiler) Cache() *cache.Cache { return c.store }
 
-// makerKey is the entry that names the NVRTC which made the kernels last.
+// makerKey is the key of the entry that names the NVRTC which made the latest kernels.
 func makerKey() cache.Key { return cache.NewKey(cache.Compiler).Sum() }
 
 func (c *Compiler) rememberOnce() {
@@ -95,18 +95,19 @@ type Kernel struct {
 	Arch  string // sm_90a
 	Cubin []byte // code for Arch
 	PTX   []byte
-	// Options are those it was asked to be compiled with; a version of NVRTC that does
-	// not have one did without.
+	// Options are the options that were asked for; those that a version of NVRTC does not have
+	// were left out.
 	Options []string
 	KernelFacts
 	Outcome cache.Outcome // where it came from
-	Took    time.Duration // to get it: read or compile
-	// CompileTook is what the compiler took when it made the code, whoever asked for it then;
-	// 0 where that is not known. It is not part of the facts, which are the same every time.
+	Took    time.Duration // to get the code: read or compile
+	// CompileTook is the time that the compiler took when it made the code, in this process or
+	// an earlier one; 0 if that is not known. It is not one of the facts, because those are the
+	// same every time.
 	CompileTook time.Duration
 }
 
-// kernelMeta is what is stored beside the code.
+// kernelMeta is stored beside the code.
 type kernelMeta struct {
 	KernelFacts
 	CompileTook time.Duration `json:",omitempty"`
@@ -114,7 +115,7 @@ type kernelMeta struct {
 
 // KernelFacts is what the compiler said about a unit. It is stored beside the code.
 type KernelFacts struct {
-	Log       string // warnings, and what the assembler says costs speed; "" for none
+	Log       string // warnings, and the assembler's advice about speed; "" for none
 	Registers int    // of 32 bits, in a thread
 	Stack     int    // bytes of local memory in a thread
 	Spills    int    // bytes stored to local memory for want of registers
@@ -141,11 +142,11 @@ func (e *CompileError) Error() string {
 // Unwrap gives the compiler's error.
 func (e *CompileError) Unwrap() error { return e.Err }
 
-// compileOptions are the exact options a unit is compiled with, before those that
-// the NVRTC at hand does not have are left out: which ones is for its version to
-// say, and the key holds its identity.
+// compileOptions are the exact options with which a unit is compiled, before those that the
+// NVRTC does not have are left out. Which ones it has follows from its identity, which is in
+// the key.
 func compileOptions(u ir.Unit, arch string) []string {
-	// NVRTC's own disk cache loses the log: what a kernel takes of registers and spills.
+	// NVRTC's own disk cache loses the log, which has a kernel's registers and spills.
 	options := []string{"--gpu-architecture=" + arch, "--std=c++17", "--minimal", "--no-cache",
 		"--ptxas-options=-v", "--ptxas-options=--warn-on-local-memory-usage", "--ptxas-options=--warn-on-spills"}
 	if u.Strict {
@@ -157,12 +158,12 @@ func compileOptions(u ir.Unit, arch string) []string {
 	return options
 }
 
-// factsVersion says what of the compiler's log KernelFacts keep: what they left out is
-// not to be had from an entry.
+// factsVersion is the version of KernelFacts: an entry of an older version lacks facts that are
+// kept now.
 const factsVersion = 2
 
-// Key names the code of a unit and what is known of it: all that they depend on.
-// identity is that of NVRTC (cuda.Location.Identity).
+// Key is the key of a unit's code and facts, made of everything that they depend on. identity
+// is that of NVRTC (cuda.Location.Identity).
 func Key(p *ir.Program, unit int, arch, identity string) cache.Key {
 	u := p.Units[unit]
 	key := cache.NewKey(cache.Kernel).String("entry", u.Entry).String("defines", u.Defines).
@@ -173,8 +174,8 @@ func Key(p *ir.Program, unit int, arch, identity string) cache.Key {
 	return key.String("arch", arch).String("nvrtc", identity).Int("facts", factsVersion).Sum()
 }
 
-// Key names what Compile would look for. The error is that there is no NVRTC, now or
-// when the cache was filled.
+// Key is the key that Compile would look for. It fails if there is no NVRTC, now or when the
+// cache was filled.
 func (c *Compiler) Key(p *ir.Program, unit int, arch string) (cache.Key, error) {
 	identity, err := c.identity()
 	return Key(p, unit, arch, identity), err
@@ -222,8 +223,8 @@ func (c *Compiler) get(ctx context.Context, p *ir.Program, unit int, arch string
 	return k, nil
 }
 
-// kernelOf reads an entry. Facts that do not parse are left out: nothing but
-// reports needs them.
+// kernelOf reads an entry. Facts that do not parse are left out, because only reports need
+// them.
 func kernelOf(e cache.Entry) Kernel {
 	k := Kernel{Cubin: e.Section(cache.Cubin), PTX: e.Section(cache.PTX)}
 	var meta kernelMeta
@@ -278,8 +279,8 @@ func (c *Compiler) create(ctx context.Context, p *ir.Program, unit int, arch str
 		{Name: cache.PTX, Data: result.PTX}, {Name: cache.Meta, Data: meta}}}, nil
 }
 
-// file is the name that NVRTC gets for the text of a unit. Where code keeps its lines, it is that of a file with the
-// text, in the folder that Options.SaveSource names, so that a profiler finds it.
+// file is the name that NVRTC gets for the text of a unit. If code records its lines, it is that of a file with the
+// text, in the folder Options.SaveSource, so that a profiler finds it.
 func (c *Compiler) file(p *ir.Program, unit int) string {
 	u := p.Units[unit]
 	if !u.LineInfo || c.save == "" {
@@ -293,8 +294,8 @@ func (c *Compiler) file(p *ir.Program, unit int) string {
 	return file
 }
 
-// saveSource writes the text of a unit where Options.SaveSource says; it returns
-// "" where it cannot: the compile error is what matters.
+// saveSource writes the text of a unit to the folder Options.SaveSource. It returns "" if it
+// cannot, because the compile error matters more.
 func (c *Compiler) saveSource(p *ir.Program, unit int) string {
 	if c.save == "" {
 		return ""
@@ -306,16 +307,16 @@ func (c *Compiler) saveSource(p *ir.Program, unit int) string {
 	return path
 }
 
-// What ptxas -v says; every unit holds one entry function. Numbers are given to what
-// it has to say of the code: "info" that has one, as (C7510) of products that wait for
-// each other, is advice, where the other lines of info are statistics.
+// Patterns for the output of ptxas -v; every unit holds one entry function. Lines of "info"
+// with a number, such as (C7510) for products that wait for each other, are advice; the other
+// lines of info are statistics.
 var (
 	registersLine = regexp.MustCompile(`Used (\d+) registers`)
 	stackLine     = regexp.MustCompile(`(\d+) bytes stack frame, (\d+) bytes spill stores`)
 	adviceLine    = regexp.MustCompile(`^ptxas info\s*: (\(C\d+\)|Potential Performance Loss|Advisory)`)
 )
 
-// factsOf splits the compiler's log into numbers and what is left: warnings and advice.
+// factsOf splits the compiler's log into numbers and the rest, which is warnings and advice.
 func factsOf(log string) KernelFacts {
 	var f KernelFacts
 	if m := registersLine.FindStringSubmatch(log); m != nil {

@@ -23,7 +23,7 @@ type Counters struct {
 type Totals struct {
 	Runs, Failures int64 // runs in all, and those that failed
 	Kernels        int64 // launched
-	Bytes          int64 // that kernels had to move, as far as plans know
+	Bytes          int64 // bytes that kernels had to move, as far as plans know
 	RunTime        time.Duration
 	Compiles, Hits int64 // kernels compiled, and taken from the cache
 	CompileTime    time.Duration

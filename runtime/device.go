@@ -37,21 +37,20 @@ type member interface {
 	finish() error
 }
 
-// A rank says when Device.Close closes a member: nothing is closed before what may still
-// use it.
+// A rank says when Device.Close closes a member: members that use others are closed first.
 type rank int
 
 const (
-	streamRank   rank = iota // they wait for what is queued, which uses all others
-	functionRank             // whose code runs no more
-	memoryRank               // that runs and copies have used, the device's and the host's
+	streamRank   rank = iota // streams first: they wait for queued work, which uses all other members
+	functionRank             // then functions, whose code no longer runs
+	memoryRank               // then memory that runs and copies have used, on the device and the host
 	ranks
 )
 
-// An engine is what tells one kind of device from another.
+// An engine is the part of a device that depends on its kind.
 type engine interface {
-	// load readies a program, or the plan where there is one, to be run. kernels is
-	// where the code of the program comes from; nil for the device's own compiler.
+	// load prepares a program, or the plan if there is one, to be run. kernels is the source of
+	// the program's code; nil for the device's own compiler.
 	load(p *ir.Program, plan *ir.Plan, kernels KernelSource) (executable, error)
 	alloc(bytes int64) (storage, error)
 	// hostMemory allocates host memory that copies need not wait for.
@@ -60,21 +59,21 @@ type engine interface {
 	// expect prepares for kernels to be compiled.
 	expect()
 	memInfo() (free, total uint64, err error)
-	// close is called when nothing of the engine is in use any more.
+	// close is called when nothing uses the engine any more.
 	close() error
 }
 
 // An executable is a program on an engine.
 type executable interface {
-	// bind readies the sizes of b: all that later runs of them share.
+	// bind prepares what all later runs with the sizes of b share.
 	bind(ctx context.Context, b *binding) error
-	// run runs with arguments that fit b; report is nil where nobody asks.
+	// run runs with arguments that fit b; m is nil if the run is not measured.
 	run(ctx context.Context, b *binding, args []argument, m *measurement) error
 	// enqueue queues a run; the arguments are buffers.
 	enqueue(ctx context.Context, q queue, b *binding, args []argument) error
 	// footprint is what a run with b needs between its inputs and outputs.
 	footprint(b *binding) (Footprint, error)
-	// retire gives back what bind made of b, once runs with it have ended.
+	// retire frees what bind made for b, once runs with it have ended.
 	retire(b *binding) error
 	close() error
 }
@@ -126,7 +125,7 @@ func (d *Device) Fallback() error { return d.fallback }
 // Cache is where kernels, and programs (NewPlanCache), are kept.
 func (d *Device) Cache() *cache.Cache { return d.opts.Cache }
 
-// Trace is what records what takes time; may be nil.
+// Trace records what takes time; it may be nil.
 func (d *Device) Trace() *Trace { return d.opts.Trace }
 
 // MemInfo is how much of the device's memory is free, for all processes together,
@@ -151,9 +150,8 @@ func (d *Device) Load(ctx context.Context, p *ir.Program) (*Function, error) {
 	return d.load(ctx, programSignature(p), p, nil, nil)
 }
 
-// ExpectCompile opens the kernel compiler in the background, where there is one to open:
-// for a caller that has just learnt that kernels will have to be compiled, and has other
-// work to do until they are.
+// ExpectCompile opens the kernel compiler in the background, if there is one. It is for a
+// caller that knows that kernels will have to be compiled, and has other work to do first.
 func (d *Device) ExpectCompile() {
 	if d.calls.enter() {
 		defer d.calls.leave()
@@ -213,8 +211,8 @@ func (d *Device) disown(r rank, m member) {
 	delete(d.members[r], m)
 }
 
-// closeMember is what Close of a member does: nothing where the device is being closed, which
-// closes its members itself.
+// closeMember is the Close of a member. It does nothing while the device is being closed,
+// because that closes all members.
 func (d *Device) closeMember(m member) error {
 	if !d.calls.enter() {
 		return nil

@@ -33,10 +33,10 @@ func DecodeProgram(data []byte) (*ir.Program, error) {
 	return p, checkProgram(p)
 }
 
-// ProgramFormat names the form that EncodeProgram writes and what it means, for
-// files that outlive a build: it changes with every field of ir.Program and with the
-// numbers that operations and dtypes are stored by. programVersion stands for what
-// the types do not show.
+// ProgramFormat names the form that EncodeProgram writes and what it means, for files that
+// outlive a build: it changes with every field of ir.Program and with the numbers that
+// operations and dtypes are stored by. programVersion covers changes that the types do not
+// show.
 func ProgramFormat() string {
 	h := sha256.New()
 	fmt.Fprintln(h, programVersion)
@@ -50,8 +50,8 @@ func ProgramFormat() string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// programVersion goes up when programs of one form come to mean something else: the
-// order of a kernel's parameters, say.
+// programVersion is increased when the meaning of a form changes, for instance the order of a
+// kernel's parameters.
 const programVersion = 2
 
 // describeType spells a type down to its basic ones.
@@ -77,7 +77,7 @@ func describeType(w io.Writer, t reflect.Type) {
 type codec struct {
 	data    []byte
 	reading bool
-	bad     bool // reading ran into something that writing does not make
+	bad     bool // reading has met data that writing does not produce
 }
 
 func (c *codec) program(p *ir.Program) {
@@ -226,8 +226,8 @@ func (c *codec) text(s *string) {
 	c.data = c.data[n:]
 }
 
-// length stores how many bytes or elements follow. What is read is bounded by what
-// is left, since each takes a byte at least.
+// length stores how many bytes or elements follow. A number that is read is bounded by the
+// bytes that are left, because each element takes at least one.
 func (c *codec) length(n int) int {
 	wide := int64(n)
 	c.long(&wide)

@@ -14,8 +14,8 @@ import (
 // processor is the engine without a GPU.
 type processor struct{ threads int }
 
-// openCPU opens the CPU engine. It plans with the figures of a large GPU, less what
-// takes an architecture: tensor cores and clusters.
+// openCPU opens the CPU engine. It plans with the figures of a large GPU, without the features
+// that need an architecture: tensor cores and clusters.
 func openCPU(opts Options) *Device {
 	figures := ir.Devices()[0]
 	figures.Name, figures.Arch = "CPU", ""
@@ -47,11 +47,11 @@ func (processor) hostMemory(bytes int64) (data []byte, free func() error, err er
 	return data, func() error { return nil }, err
 }
 
-// hostQueue carries everything out as it is queued. What is wrong with the data of a run
-// shows when its caller waits, as on other engines.
+// hostQueue runs everything at once. Errors in the data of a run are returned when its caller
+// waits, as on other engines.
 type hostQueue struct {
 	mu    sync.Mutex
-	fault error // the first that nobody was told of
+	fault error // the first error that was not returned yet
 }
 
 func (processor) expect() {}
@@ -72,7 +72,7 @@ func (q *hostQueue) found() error {
 	return fault
 }
 
-// note keeps an error of a run's data for who waits, and returns any other.
+// note keeps an error in a run's data until somebody waits, and returns any other error.
 func (q *hostQueue) note(err error) error {
 	var outside *ir.IndexError
 	if !errors.As(err, &outside) {
@@ -117,7 +117,7 @@ func (x *cpuProgram) bind(_ context.Context, b *binding) error {
 	b.work = work
 	traffic, err := x.program.Traffic(sizes)
 	if err != nil {
-		return nil // which the run says
+		return nil // the run reports it
 	}
 	for i, k := range x.kernels {
 		t := traffic[i]

@@ -8,19 +8,19 @@ type access struct {
 	write bool
 }
 
-// A span is the memory of a tensor in an arena: one that overlaps another's may be
-// written only when all that use the other are done. Tensors elsewhere have none.
+// A span is the memory of a tensor in an arena. A tensor whose span overlaps that of another
+// may only be written when all launches that use the other are done. Tensors outside the arena
+// have no span.
 type span struct{ from, to int64 }
 
 func (s span) meets(other span) bool { return s.from < other.to && other.from < s.to }
 
-// dependences finds, for each launch of a list in which they would be right one after
-// the other, the earlier launches it must wait for: those that write what it reads,
-// use what it writes, or use memory that it takes over. What follows from others is left
-// out. spans is by item.
+// dependences finds, for each launch of a list in a valid order, the earlier launches that it
+// must wait for: those that write what it reads, use what it writes, or use memory that it
+// takes over. Dependences that follow from others are left out. spans is by item.
 func dependences(launches [][]access, spans []span) [][]int {
 	out := make([][]int, len(launches))
-	before := make([]bitset, len(launches)) // all that must come before a launch
+	before := make([]bitset, len(launches)) // all launches that must come before a launch
 	for i, mine := range launches {
 		before[i] = newBitset(len(launches))
 		for j := i - 1; j >= 0; j-- {

@@ -4,9 +4,9 @@ import "fmt"
 
 // A Footprint is what a run needs of the device's memory, in bytes.
 type Footprint struct {
-	Inputs, Outputs int64 // the arguments; in the arena too where they are host tensors
-	Arena           int64 // for what lives between kernels; 0 on the CPU engine, which does not tell
-	Least           int64 // the most of that which lives at one time: no arena is smaller
+	Inputs, Outputs int64 // the arguments; they are also in the arena if they are host tensors
+	Arena           int64 // memory for tensors between kernels; 0 on the CPU engine, which does not report it
+	Least           int64 // the most bytes of the arena that live at one time: no arena can be smaller
 }
 
 // Footprint returns what a run with the given sizes needs, with arguments in buffers. It

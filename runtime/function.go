@@ -300,7 +300,7 @@ func (f *Function) event(ctx context.Context, start time.Time, b *binding, err e
 	return e
 }
 
-// tell tells the observer of a run and of its kernels.
+// tell informs the observer of a run and of its kernels.
 func (f *Function) tell(o Observer, e RunEvent) {
 	o.Ran(e)
 	for _, k := range e.Timed {
@@ -328,15 +328,14 @@ func (f *Function) times(m *measurement) (out []KernelEvent) {
 	return out
 }
 
-// explain says what a failed run was of, and what is to be done where the device
-// is gone.
+// explain adds to an error which run has failed, and what to do if the device is lost.
 func (f *Function) explain(err error) error {
 	if err == nil {
 		return nil
 	}
 	var outside *ir.IndexError
 	switch {
-	case errors.As(err, &outside): // names the graph
+	case errors.As(err, &outside): // this error names the graph already
 		return err
 	case errors.Is(err, cuda.ErrDeviceLost):
 		return fmt.Errorf("graph %s: %s is lost: close the device and open it again; after a fault of a kernel "+
@@ -354,7 +353,7 @@ func (f *Function) Close() error {
 	return f.device.closeMember(f)
 }
 
-// errNotLoaded is what the zero Function has to say.
+// errNotLoaded is the error of the zero Function.
 var errNotLoaded = fmt.Errorf("the function was never loaded (fusec.Load makes functions): it is %w", ErrClosed)
 
 func (f *Function) finish() error {

@@ -18,7 +18,7 @@ var (
 	ErrArgument = errors.New("the arguments do not fit")
 )
 
-// misuse is an error that is one of the above as well, without saying so in its text.
+// misuse is an error that also matches one of the above, without the text of that.
 type misuse struct{ err, kind error }
 
 func (e misuse) Error() string   { return e.err.Error() }
@@ -38,8 +38,8 @@ var (
 	errBufferClosed = fmt.Errorf("the buffer is %w", ErrClosed)
 )
 
-// A gate counts the calls under way on something that can be closed: closing it turns new
-// calls away and waits for those that have entered.
+// A gate counts the calls under way on something that can be closed. Closing it refuses new
+// calls, and waits for those that have entered.
 type gate struct {
 	state atomic.Int64  // two for each call, and one when the gate is closed
 	idle  chan struct{} // is sent to when the last call leaves a closed gate
@@ -47,8 +47,8 @@ type gate struct {
 
 func newGate() gate { return gate{idle: make(chan struct{}, 1)} }
 
-// enter begins a call, which leave ends; false where the gate is closed, as that of what no
-// function of the package made is.
+// enter begins a call, which leave ends. It is false if the gate is closed; the gate of a zero
+// value always is.
 func (g *gate) enter() bool {
 	if g.idle == nil {
 		return false
@@ -66,7 +66,7 @@ func (g *gate) leave() {
 	}
 	select {
 	case g.idle <- struct{}{}:
-	default: // a call that was turned away has left before
+	default: // a refused call has left before
 	}
 }
 
@@ -87,9 +87,9 @@ func (g *gate) close() bool {
 
 var errEnded = errors.New("the function that was to do it ended its goroutine")
 
-// shared is work that several calls want and one goroutine of its own does. A call whose
-// context ends leaves the others undisturbed; the context of the work ends when the last
-// has left. Work that somebody asks for then may begin before the abandoned work has ended.
+// shared is work that several calls want and that one goroutine does. A call whose context ends
+// does not disturb the others; the context of the work ends when the last call has left. New
+// work may begin before such abandoned work has ended.
 type shared struct {
 	mu   sync.Mutex
 	call *sharedCall // under way; nil for none
@@ -132,7 +132,7 @@ func (s *shared) join(ctx context.Context, start func(func()), work func(context
 	start(func() {
 		c.err = errEnded
 		defer func() {
-			c.panicked = recover() // it belongs to those who wait
+			c.panicked = recover() // passed on to the calls that wait
 			cancel()
 			s.forget(c)
 			close(c.done)

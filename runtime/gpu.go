@@ -14,8 +14,8 @@ import (
 	"github.com/fusec/fusec/runtime/cuda"
 )
 
-// gpu is the engine of a CUDA device. Its context is made in the background: what
-// needs it waits (enter).
+// gpu is the engine of a CUDA device. Its context is made in the background; calls that need it
+// wait (enter).
 type gpu struct {
 	device   *cuda.Device
 	opts     Options
@@ -28,12 +28,12 @@ type gpu struct {
 	opened  chan struct{} // closed when context and failure are set
 	context *cuda.Context
 	failure error
-	errands sync.WaitGroup // in the background, to be waited for by close
+	errands sync.WaitGroup // work in the background, for which close waits
 	lost    atomic.Bool    // the device has failed for good
 
 	mu     sync.Mutex
-	queues map[*gpuStream]struct{} // in the hands of users
-	// drains is held for reading while queues are waited for: none leaves the list then.
+	queues map[*gpuStream]struct{} // streams that users have
+	// drains is held for reading while queues are waited for, so that none leaves the list.
 	drains sync.RWMutex
 }
 
@@ -63,7 +63,7 @@ func makeGPU(dev *cuda.Device, opts Options) *gpu {
 	return g
 }
 
-// open makes the context, and the first stream, which the first run wants.
+// open makes the context, and the stream that the first run will need.
 func (g *gpu) open() {
 	defer close(g.opened)
 	end := g.opts.Trace.Step("context", g.device.Name)
@@ -78,7 +78,8 @@ func (g *gpu) open() {
 	}
 }
 
-// enter waits until there is a context, or ctx ends. Where there is one, ctx does not matter.
+// enter waits until there is a context, or ctx ends. If there is one already, ctx does not
+// matter.
 func (g *gpu) enter(ctx context.Context) error {
 	select {
 	case <-g.opened:
@@ -104,8 +105,8 @@ func (g *gpu) load(p *ir.Program, _ *ir.Plan, kernels KernelSource) (executable,
 		units: make([]gpuUnit, len(p.Units))}, nil
 }
 
-// expect opens the compiler in the background, where it is what makes kernels; should
-// that fail, whoever needs it is told.
+// expect opens the compiler in the background, if kernels come from it. If that fails, the
+// error is returned when the compiler is needed.
 func (g *gpu) expect() {
 	if !g.compiler.never && g.opts.Kernels == nil {
 		g.errands.Go(func() { _, _ = g.compiler.nvrtc() })
@@ -122,7 +123,7 @@ func (g *gpu) memInfo() (free, total uint64, err error) {
 func (g *gpu) close() error {
 	g.errands.Wait()
 	if err := g.enter(context.Background()); err != nil {
-		return nil // it was told to whoever needed the context; there is nothing to close
+		return nil // calls that needed the context have returned the error; there is nothing to close
 	}
 	var errs []error
 	for _, s := range g.streams.drain() {
@@ -143,8 +144,8 @@ func (g *gpu) noteLoss(err error) error {
 	return err
 }
 
-// closing is what closing something says: on a device that is lost every call fails,
-// and what it held is gone with the context.
+// closing is the error of closing something. On a lost device every call fails, and all its
+// resources are gone with the context, so it is nil.
 func (g *gpu) closing(err error) error {
 	if g.lost.Load() {
 		return nil
@@ -152,8 +153,8 @@ func (g *gpu) closing(err error) error {
 	return err
 }
 
-// withStream runs fn with a stream of its own and waits for the stream's work,
-// whatever fn says: nothing may use memory that its owner has back.
+// withStream runs fn with a stream of its own and waits for the stream's work, even if fn
+// fails: nothing may use memory after it was given back to its owner.
 func (g *gpu) withStream(fn func(*gpuStream) error) error {
 	s, err := g.takeStream(context.Background())
 	if err != nil {
@@ -171,14 +172,14 @@ func (g *gpu) withStream(fn func(*gpuStream) error) error {
 type gpuStorage struct {
 	gpu *gpu
 	block
-	borrowed bool // it is not ours to free
+	borrowed bool // other code owns it
 }
 
 func (g *gpu) alloc(bytes int64) (storage, error) {
 	m := &gpuStorage{gpu: g}
 	return m, g.withStream(func(s *gpuStream) (err error) {
 		m.block, err = g.memory.take(s.Stream, bytes)
-		if errors.Is(err, cuda.ErrOutOfMemory) && s.arena.at != 0 { // which no run uses
+		if errors.Is(err, cuda.ErrOutOfMemory) && s.arena.at != 0 { // no run uses the arena
 			if err = g.memory.empty(s); err == nil {
 				m.block, err = g.memory.take(s.Stream, bytes)
 			}
@@ -213,7 +214,7 @@ func (m *gpuStorage) download(dst []byte) error {
 	return m.gpu.withStream(func(s *gpuStream) error { return m.gpu.copyOut(s.Stream, dst, m.at) })
 }
 
-// close frees the memory, once what users have queued is done: it may use it.
+// close frees the memory, once all work that users have queued, which may use it, is done.
 func (m *gpuStorage) close() error {
 	if err := m.gpu.enter(context.Background()); err != nil {
 		return err
@@ -226,7 +227,7 @@ func (m *gpuStorage) close() error {
 	})))
 }
 
-// freeList keeps things that are slow to make for the next who needs one.
+// freeList keeps things that are slow to make, for reuse.
 type freeList[T any] struct {
 	make func() (T, error)
 	mu   sync.Mutex

@@ -8,15 +8,15 @@ import (
 	"github.com/fusec/fusec/runtime/cuda"
 )
 
-// gpuChecks is what the checks of a stream's runs found, as far as nobody was told: each
-// run with checks has its results copied to pinned memory, behind those of the run ahead,
-// where they are looked at once the stream has passed them. It is safe for concurrent use.
+// gpuChecks holds the results of checks of a stream's runs until they are reported. The results
+// of each run with checks are copied to pinned memory, after those of the run before, and are
+// examined once the stream has passed them. It is safe for concurrent use.
 type gpuChecks struct {
 	mu      sync.Mutex
 	buffer  *cuda.HostBuffer // nil until a run needs it
 	used    int              // bytes of buffer
 	pending []pendingChecks  // in order
-	queued  uint64           // runs in all; the last of them are pending
+	queued  uint64           // number of all runs; the last of them are pending
 	fault   error            // of the first run that has one
 }
 
@@ -26,12 +26,12 @@ type pendingChecks struct {
 	at   int // in the buffer
 }
 
-// checkBuffer is the pinned memory of a stream, in bytes: as many runs may be queued, of
-// one check each, before one has to wait.
+// checkBuffer is the pinned memory of a stream, in bytes. It bounds how many runs with checks
+// can be queued before one has to wait.
 const checkBuffer = 4096
 
-// queueChecks queues the copy of what the checks of a run find, which makeRoom has made room
-// for.
+// queueChecks queues the copy of the results of a run's checks, for which makeRoom has made
+// room.
 func (s *gpuStream) queueChecks(w *gpuWork, from cuda.DevicePtr) error {
 	c, bytes := &s.checks, w.checkBytes()
 	c.mu.Lock()
@@ -45,8 +45,8 @@ func (s *gpuStream) queueChecks(w *gpuWork, from cuda.DevicePtr) error {
 	return nil
 }
 
-// makeRoom makes room for what the checks of a run find. Where there is none it waits for the
-// stream, or the end of ctx: nothing of the run may be queued yet.
+// makeRoom makes room for the results of a run's checks. If there is none it waits for the
+// stream, or the end of ctx. Nothing of the run may be queued yet.
 func (s *gpuStream) makeRoom(ctx context.Context, bytes int) error {
 	c := &s.checks
 	fits, pending := c.room(bytes)
@@ -77,7 +77,8 @@ func (s *gpuStream) makeRoom(ctx context.Context, bytes int) error {
 	return nil
 }
 
-// room tells whether there is room for so many bytes, and whether runs still write to the rest.
+// room reports whether there is room for so many bytes, and whether runs still write to the
+// buffer.
 func (c *gpuChecks) room(bytes int) (fits, pending bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -91,8 +92,8 @@ func (c *gpuChecks) mark() uint64 {
 	return c.queued
 }
 
-// found is what the first run found that has not been told and found an index outside,
-// once the stream has passed the runs up to mark.
+// found is the error of the first unreported run that found an index outside, once the stream
+// has passed the runs up to mark.
 func (c *gpuChecks) found(mark uint64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -104,7 +105,7 @@ func (c *gpuChecks) found(mark uint64) error {
 	return fault
 }
 
-// look looks at the first n runs that are pending.
+// look examines the results of the first n pending runs.
 func (c *gpuChecks) look(n int) {
 	for _, p := range c.pending[:n] {
 		x := p.work.program.program

@@ -9,12 +9,12 @@ import (
 	"github.com/fusec/fusec/runtime/cuda"
 )
 
-// Large copies between Go memory and the device go through pinned buffers: a few
-// goroutines fill or empty them while the copy engine works on the others. Left to
-// itself the driver does the same with one thread.
+// Large copies between Go memory and the device go through pinned buffers: a few goroutines
+// fill or empty some of them while the copy engine works on the others. The driver would do the
+// same with one thread.
 const (
 	stageBytes  = 4 << 20 // of one buffer
-	stagedCopy  = 8 << 20 // the smallest copy that is worth it
+	stagedCopy  = 8 << 20 // the smallest copy for which this pays
 	stageCopies = 4       // goroutines of one copy at most
 )
 
@@ -92,7 +92,8 @@ func (g *gpu) staged(s *cuda.Stream, n int, piece func(st *stage, from, to int) 
 			defer g.stages.put(st)
 			for from := first * stageBytes; from < n; from += copies * stageBytes {
 				if err := piece(st, from, min(from+stageBytes, n)); err != nil {
-					// The copy may be under way; the next user of the stage must not meet it.
+					// The copy may still be under way, and must end before the stage is used
+					// again.
 					return errors.Join(err, s.Synchronize())
 				}
 			}

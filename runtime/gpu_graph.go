@@ -14,7 +14,7 @@ type gpuGraph struct {
 	nodes []cuda.Node // of each launch; zero for one with an empty grid
 }
 
-// graphFrom is the number of launches from which a graph pays.
+// graphFrom is the least number of launches for which a graph pays.
 const graphFrom = 2
 
 // buildGraph makes a graph of the frame's launches with their present arguments.

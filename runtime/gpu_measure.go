@@ -33,8 +33,8 @@ func (f *gpuFrame) measure() (err error) {
 	return nil
 }
 
-// apartRuns is how many repetitions also time each kernel of several apart, which takes
-// launches of their own: events between kernels keep them from overlapping.
+// apartRuns is how many repetitions also time each of several kernels separately. That takes
+// extra launches, because events between kernels keep them from overlapping.
 const apartRuns = 9
 
 // flusher is memory to overwrite, and thereby everything else in the L2 cache.
@@ -42,11 +42,11 @@ func (f *gpuFrame) flusher() (block, error) {
 	if !f.m.FlushL2 {
 		return block{}, nil
 	}
-	const times = 2 // the cache's size: what is replaced first is not known
+	const times = 2 // of the cache's size, because it is not known what the cache replaces first
 	return f.gpu.memory.take(f.stream.Stream, int64(times*f.gpu.device.Limits.L2))
 }
 
-// overwrite has the L2 cache overwritten, with the lines that kernels asked it to keep.
+// overwrite overwrites the L2 cache, including the lines that kernels asked it to keep.
 func (f *gpuFrame) overwrite(flush block) error {
 	if flush.bytes > 0 {
 		if err := f.gpu.context.ResetPersistingL2(); err != nil {
@@ -99,7 +99,7 @@ func (f *gpuFrame) repetition(i int, events []*cuda.Event, flush block) error {
 	return f.apart(events, flush, false)
 }
 
-// apart runs the kernels one by one, with a mark after each.
+// apart runs the kernels one by one, with an event after each.
 func (f *gpuFrame) apart(events []*cuda.Event, flush block, counts bool) error {
 	if err := f.overwrite(flush); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (f *gpuFrame) apart(events []*cuda.Event, flush block, counts bool) error {
 	}
 	for i, l := range f.work.launches {
 		if l.launch == nil {
-			continue // between its marks there is nothing
+			continue // there is nothing between its events
 		}
 		took, err := between(events[i], events[i+1])
 		if err != nil {

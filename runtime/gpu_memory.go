@@ -31,8 +31,8 @@ type block struct {
 	pooled bool
 }
 
-// take allocates in the order of s. What is kept for later runs is given back before
-// it gives up, with an *ir.MemoryError; it stays where the device is too small anyway.
+// take allocates in the order of s. Before it fails with an *ir.MemoryError, it frees the
+// memory that is kept for later runs, unless the device is too small even then.
 func (m *memory) take(s *cuda.Stream, bytes int64) (block, error) {
 	if uint64(bytes) > m.gpu.device.TotalMemory {
 		return block{}, m.refusal(bytes, cuda.ErrOutOfMemory)
@@ -50,7 +50,7 @@ func (m *memory) take(s *cuda.Stream, bytes int64) (block, error) {
 	return b, err
 }
 
-// refusal says how much memory there is, where it is not enough.
+// refusal adds to an error how much memory there is.
 func (m *memory) refusal(bytes int64, err error) error {
 	e := &ir.MemoryError{What: "memory", Bytes: bytes, Total: int64(m.gpu.device.TotalMemory), Place: m.gpu.device.Name, Err: err}
 	if free, _, infoErr := m.gpu.context.MemInfo(); infoErr == nil {
@@ -73,7 +73,7 @@ func (m *memory) allocate(s *cuda.Stream, bytes int64) (b block, err error) {
 	return b, err
 }
 
-// openPool sets the driver's pool up, the first time.
+// openPool sets up the driver's pool, the first time.
 func (m *memory) openPool() error {
 	if m.pooled.Load() {
 		return nil
@@ -95,9 +95,9 @@ func (m *memory) keep() uint64 {
 	return m.gpu.device.TotalMemory / 8
 }
 
-// keeps reports whether an arena is kept for the next run where idle streams have so many bytes of arenas, with it. Where
-// nothing is said of memory that is kept, an arena that is the only one stays however large it is: a loop of large
-// runs, as in training, would allocate it in each of them.
+// keeps reports whether an arena is kept for the next run; idle is the bytes of the arenas of idle streams, this one
+// included. Without Options.KeepMemory, the only arena is kept however large it is, because a loop of large runs, as in
+// training, would otherwise allocate it in each of them.
 func (m *memory) keeps(idle, arena int64) bool {
 	return uint64(idle) <= m.keep() || m.gpu.opts.KeepMemory == 0 && idle == arena
 }
@@ -114,7 +114,7 @@ func (m *memory) give(s *cuda.Stream, b block) error {
 	return errors.Join(s.Synchronize(), m.gpu.context.Free(b.at))
 }
 
-// shrink gives back what is kept for later runs.
+// shrink frees the memory that is kept for later runs.
 func (m *memory) shrink() error {
 	var errs []error
 	for _, s := range m.gpu.streams.drain() {
@@ -125,8 +125,8 @@ func (m *memory) shrink() error {
 	return errors.Join(append(errs, m.gpu.context.Synchronize(), m.trim())...)
 }
 
-// reserve makes the arena of a stream at least so large. What runs queued earlier have
-// there may move: they are ahead of whoever asks.
+// reserve makes the arena of a stream at least so large. The arena may move, because runs that
+// were queued earlier are done before the next one uses it.
 func (m *memory) reserve(ctx context.Context, s *gpuStream, bytes int64) error {
 	if bytes <= s.arena.bytes {
 		return nil
@@ -164,13 +164,13 @@ func (m *memory) empty(s *gpuStream) error {
 	return m.give(s.Stream, arena)
 }
 
-// reserveCounters makes the counters of a stream at least so large. New ones are set to
-// zero ahead of what is queued next.
+// reserveCounters makes the memory for the counters of a stream at least so large. New memory
+// is set to zero before the next queued work.
 func (m *memory) reserveCounters(ctx context.Context, s *gpuStream, bytes int64) error {
 	if bytes <= s.counters.bytes {
 		return nil
 	}
-	const unit = 4096 // so that few programs make them grow
+	const unit = 4096 // so that it rarely has to grow
 	bytes = (bytes + unit - 1) &^ (unit - 1)
 	if err := m.settle(ctx, s, s.counters); err != nil {
 		return err
@@ -203,5 +203,5 @@ func (m *memory) trim() error {
 	return m.gpu.context.TrimPool(0)
 }
 
-// close gives back what the pool, which is the process's, kept for this device.
+// close frees what the pool, which belongs to the process, has kept for this device.
 func (m *memory) close() error { return m.trim() }

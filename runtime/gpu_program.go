@@ -15,8 +15,7 @@ import (
 	"github.com/fusec/fusec/runtime/cuda"
 )
 
-// gpuProgram is a program on a GPU. Units come to the device when sizes first need
-// them.
+// gpuProgram is a program on a GPU. Units are loaded when sizes first need them.
 type gpuProgram struct {
 	gpu     *gpu
 	program *ir.Program
@@ -36,17 +35,17 @@ type gpuUnit struct {
 	function *cuda.Function
 	report   UnitReport
 	ready    atomic.Bool // all of these are set
-	told     atomic.Bool // that it was loaded
+	told     atomic.Bool // the observer was told that it was loaded
 }
 
 // gpuLaunch is one kernel launch.
 type gpuLaunch struct {
 	launch *cuda.Launch // nil: an empty grid, or a kernel that does not run at these sizes
-	waits  bool         // may be launched while the kernel ahead still runs
+	waits  bool         // may be launched while the kernel before it still runs
 	args   []ir.LaunchArg
 }
 
-// bind chooses the variants for the sizes of b and brings them to the device.
+// bind chooses the variants for the sizes of b and loads them.
 func (x *gpuProgram) bind(ctx context.Context, b *binding) error {
 	w, variants, err := x.newWork(b)
 	if err != nil {
@@ -67,7 +66,7 @@ func (x *gpuProgram) bind(ctx context.Context, b *binding) error {
 	return nil
 }
 
-// newWork is what bind can do without the device.
+// newWork does the part of bind that does not need the device.
 func (x *gpuProgram) newWork(b *binding) (*gpuWork, []*ir.LaunchVariant, error) {
 	w := &gpuWork{program: x, binding: b, temps: make([]int64, len(x.program.Temps)),
 		launches: make([]gpuLaunch, len(x.program.Launches))}
@@ -111,7 +110,7 @@ func (x *gpuProgram) footprint(b *binding) (Footprint, error) {
 	return Footprint{Arena: w.layoutFor(hosts, false).bytes, Least: peak(list)}, nil
 }
 
-// tell tells the observer of kernels that came to the device.
+// tell informs the observer of kernels that were loaded.
 func (x *gpuProgram) tell(ctx context.Context, loaded []UnitReport) {
 	o := x.gpu.opts.Observer
 	if o == nil {
@@ -144,7 +143,7 @@ func (x *gpuProgram) shape(l *ir.Launch, v *ir.LaunchVariant, symbols []int64) (
 	u := x.program.Units[v.Unit]
 	r := KernelReport{Name: l.Kernel, Unit: v.Unit}
 	if written, ok := l.Writes.Eval(symbols); ok && written == 0 && len(l.Writes) > 0 {
-		return r, nil // though it may have more rows, of no columns each, than a launch has blocks
+		return r, nil // there may be more rows, without columns, than a launch can have blocks
 	}
 	empty := false
 	for axis, size := range v.Grid {
@@ -160,14 +159,14 @@ func (x *gpuProgram) shape(l *ir.Launch, v *ir.LaunchVariant, symbols []int64) (
 		r.Grid = [3]uint32{}
 		return r, nil
 	}
-	// Amounts beyond 64 bits are of no tensors that fit anywhere; they only inform.
+	// Amounts beyond 64 bits are of tensors that fit nowhere; they are only for reports.
 	r.Reads, _ = l.Reads.Eval(symbols)
 	r.Writes, _ = l.Writes.Eval(symbols)
 	return r, nil
 }
 
-// loadUnits brings the units of non-empty launches to the device, side by side,
-// and reports on those that were not there yet.
+// loadUnits loads the units of non-empty launches, in parallel, and reports on those that were
+// not loaded yet.
 func (x *gpuProgram) loadUnits(ctx context.Context, kernels []KernelReport) ([]UnitReport, error) {
 	needed := map[int]bool{}
 	for _, k := range kernels {
@@ -200,8 +199,8 @@ func (x *gpuProgram) loadUnits(ctx context.Context, kernels []KernelReport) ([]U
 	return loaded, group.Wait()
 }
 
-// loadUnit brings one unit to the device; fresh is true for the first call that finds it
-// there. Calls that want it at once share the work and wait no longer than their contexts.
+// loadUnit loads one unit; fresh is true for the first call that finds it loaded. Calls at the
+// same time share the work, and wait no longer than their contexts.
 func (x *gpuProgram) loadUnit(ctx context.Context, unit int) (fresh bool, err error) {
 	u := &x.units[unit]
 	if !u.ready.Load() {
@@ -213,8 +212,8 @@ func (x *gpuProgram) loadUnit(ctx context.Context, unit int) (fresh bool, err er
 	return !u.told.Swap(true), nil
 }
 
-// makeUnit gets the code of a unit, which is read, or compiled, while the context is still
-// being made, and loads it.
+// makeUnit gets the code of a unit and loads it. The code is read or compiled even while the
+// context is still being made.
 func (x *gpuProgram) makeUnit(ctx context.Context, unit int) error {
 	u := &x.units[unit]
 	u.mu.Lock() // another call may have been abandoned in the middle
@@ -243,10 +242,10 @@ func (x *gpuProgram) makeUnit(ctx context.Context, unit int) error {
 	return nil
 }
 
-// loadModule loads a kernel's code. Code that the driver refuses (stored by a
-// machine with another chip, or damaged in a way that checksums do not see) is
-// replaced: first by the driver's own compile of the PTX, then, where the kernels are
-// this machine's own, by a fresh compile.
+// loadModule loads a kernel's code. Code that the driver refuses (stored by a machine with
+// another chip, or damaged in a way that checksums do not detect) is replaced. First the driver
+// compiles the PTX itself; if that fails too, and the kernels are this machine's own, they are
+// compiled again.
 func (x *gpuProgram) loadModule(ctx context.Context, unit int, k Kernel) (*cuda.Module, Kernel, error) {
 	defer x.gpu.opts.Trace.Step("module load", k.Entry)()
 	if len(k.Cubin) > 0 || len(k.PTX) == 0 {
@@ -277,8 +276,8 @@ func refused(err error) bool {
 		errors.Is(err, cuda.ErrUnsupportedPTX)
 }
 
-// prepare readies a launch; the first of a program follows whatever the stream held,
-// the others may overlap with the end of the one ahead.
+// prepare makes a launch. The first launch of a program runs after everything that was queued
+// on the stream before; the others may overlap with the end of the launch before them.
 func (x *gpuProgram) prepare(l *gpuLaunch, v *ir.LaunchVariant, r *KernelReport, first bool) (err error) {
 	if r.Grid == [3]uint32{} {
 		return nil
@@ -324,8 +323,8 @@ func clamped(l *cuda.Launch, config cuda.LaunchConfig) *cuda.Launch {
 // manyTurns is from how many on a turn more or less of a few clusters is a small part of all.
 const manyTurns = 4
 
-// evenTurns is how many clusters, of n that the device holds, take work in as many turns as all
-// n would, nearly all of them as often as each other: with fewer beside it, each is served sooner.
+// evenTurns is the least number of clusters, of the n that the device holds, that do the work in
+// as many rounds as n would. With fewer clusters at the same time, memory serves each one sooner.
 func evenTurns(work, n uint32) uint32 {
 	turns := (work + n - 1) / n
 	if turns < manyTurns {
@@ -335,11 +334,11 @@ func evenTurns(work, n uint32) uint32 {
 }
 
 func (x *gpuProgram) close() error {
-	x.loads.Wait() // which may have been abandoned
+	x.loads.Wait() // loads may have been abandoned
 	if err := x.gpu.enter(context.Background()); err != nil {
-		return nil // nothing was loaded
+		return nil // there is nothing to unload
 	}
-	errs := []error{x.gpu.drainQueues()} // which may hold runs of it
+	errs := []error{x.gpu.drainQueues()} // queues may hold runs of the program
 	for i := range x.units {
 		if m := x.units[i].module; m != nil {
 			errs = append(errs, m.Close())

@@ -11,8 +11,8 @@ import (
 	"github.com/fusec/fusec/runtime/cuda"
 )
 
-// gpuFrame is what one run writes to: kernel arguments and pointers. Frames are kept,
-// with the graph made of them, so that runs on device tensors allocate nothing.
+// gpuFrame is the memory that one run writes to: kernel arguments and pointers. Frames are kept
+// for later runs, with the graph made of them, so that runs on device tensors allocate nothing.
 type gpuFrame struct {
 	gpu  *gpu
 	work *gpuWork
@@ -51,7 +51,7 @@ func newFrame(w *gpuWork) *gpuFrame {
 			case ir.ArgSize:
 				f.params[i].SetInt64(j, w.binding.symbols[arg.Index])
 			case ir.ArgFactor:
-				n, _ := w.program.program.Divisors[arg.Index].Eval(w.binding.symbols) // 0 where it does not fit
+				n, _ := w.program.program.Divisors[arg.Index].Eval(w.binding.symbols) // 0 if it does not fit
 				f.params[i].SetInt64(j, int64(ir.Factor(n)))
 			}
 		}
@@ -60,8 +60,8 @@ func newFrame(w *gpuWork) *gpuFrame {
 	return f
 }
 
-// run runs on a stream of its own and waits for it, whatever happens: the caller has
-// its memory back when run returns.
+// run runs on a stream of its own and always waits for it, because the caller may use its
+// memory again when run returns.
 func (x *gpuProgram) run(ctx context.Context, b *binding, args []argument, m *measurement) error {
 	g, w := x.gpu, b.work.(*gpuWork)
 	s, err := g.takeStream(ctx)
@@ -87,7 +87,7 @@ func (x *gpuProgram) enqueue(ctx context.Context, q queue, b *binding, args []ar
 	return x.gpu.noteLoss(b.work.(*gpuWork).run(ctx, q.(*gpuStream), args, nil))
 }
 
-// retire gives back what the sizes of b hold.
+// retire frees what was made for the sizes of b.
 func (x *gpuProgram) retire(b *binding) error { return b.work.(*gpuWork).retire() }
 
 // run queues everything on s.
@@ -126,7 +126,7 @@ func (f *gpuFrame) runCurrent() error {
 	return f.download()
 }
 
-// place finds where every tensor of the run lies.
+// place finds the memory of every tensor of the run.
 func (f *gpuFrame) place() error {
 	again := f.m != nil && f.m.Warmup+f.m.Repeat > 1
 	same := f.layout != nil && f.layout.again == again
@@ -136,7 +136,7 @@ func (f *gpuFrame) place() error {
 		}
 	}
 	if !same {
-		err := f.dropGraph() // whose edges are those of the layout
+		err := f.dropGraph() // the edges of the graph depend on the layout
 		f.layout = f.work.layoutFor(f.hosts, again)
 		if err != nil {
 			return err
@@ -171,7 +171,7 @@ func (f *gpuFrame) place() error {
 	return nil
 }
 
-// placeCounters finds where the counters of the kernels are: the stream has them.
+// placeCounters finds the memory of the kernels' counters, which belongs to the stream.
 func (f *gpuFrame) placeCounters() error {
 	if f.work.counters == 0 {
 		return nil
@@ -188,7 +188,8 @@ func (f *gpuFrame) placeCounters() error {
 	return nil
 }
 
-// noMemory says of which run the arena does not fit, and names the largest tensor in it.
+// noMemory adds to an error the run whose arena does not fit, and the largest tensor in the
+// arena.
 func (f *gpuFrame) noMemory(err error) error {
 	largest, bytes := "", int64(-1)
 	for item := range f.next {
@@ -206,8 +207,8 @@ func (f *gpuFrame) noMemory(err error) error {
 	return noRoom(fmt.Sprintf("the run, most of it for %s (%s),", largest, sizeName(bytes)), err)
 }
 
-// setPointers gives the arguments, and the graph if there is one, the pointers that
-// have changed since the last run.
+// setPointers updates the pointers that have changed since the last run, in the arguments and
+// in the graph if there is one.
 func (f *gpuFrame) setPointers() error {
 	changed := !f.known
 	for item := range f.next {
@@ -254,7 +255,7 @@ func (f *gpuFrame) setArgs(i int) error {
 	return f.graph.exec.SetParams(f.graph.nodes[i], f.params[i])
 }
 
-// forget makes the next run set every pointer, and its graph anew.
+// forget makes the next run set every pointer, and make a new graph.
 func (f *gpuFrame) forget() error {
 	f.known = false
 	return f.dropGraph()
@@ -305,9 +306,9 @@ func (f *gpuFrame) download() error {
 	return nil
 }
 
-// launch queues the kernels: a frame's first run one by one, later ones as a graph,
-// where there is more than one. Making the graph takes a few runs' time, which a program
-// that runs once need not spend.
+// launch queues the kernels. The first run of a frame queues them one by one; later runs use a
+// graph, if there are several. Making the graph takes as long as a few runs, so a program that
+// runs once does not make it.
 func (f *gpuFrame) launch() error {
 	if f.m != nil {
 		return f.measure()
@@ -319,7 +320,7 @@ func (f *gpuFrame) launch() error {
 	return f.replay()
 }
 
-// replay queues the kernels as a graph, where that pays and the driver can.
+// replay queues the kernels as a graph, if that pays and the driver supports it.
 func (f *gpuFrame) replay() error {
 	if len(f.work.launches) < graphFrom || f.work.program.graphless.Load() {
 		return f.launchAll(nil)

@@ -10,17 +10,17 @@ import (
 	"github.com/fusec/fusec/runtime/cuda"
 )
 
-// A gpuStream is a queue of runs with the memory for their intermediate tensors. Runs
-// of one stream follow each other, so that one arena, of the largest one's size, serves
-// them all, and so do the counters of its kernels, which each of them leaves zero. One
-// goroutine at a time may use it.
+// A gpuStream is a queue of runs with the memory for their intermediate tensors. The runs of a
+// stream are in order, so they share one arena, as large as the largest of them needs. They
+// also share the counters of kernels, which each kernel leaves at zero. One goroutine at a time
+// may use it.
 type gpuStream struct {
 	gpu *gpu
 	*cuda.Stream
 	arena    block
 	counters block // all zero between runs
 	checks   gpuChecks
-	borrowed bool // the stream is another's
+	borrowed bool // other code owns the stream
 }
 
 func (g *gpu) newStream() (*gpuStream, error) {
@@ -31,7 +31,7 @@ func (g *gpu) newStream() (*gpuStream, error) {
 	return &gpuStream{gpu: g, Stream: s}, nil
 }
 
-// takeStream gives an idle stream, or a new one.
+// takeStream returns an idle stream, or a new one.
 func (g *gpu) takeStream(ctx context.Context) (*gpuStream, error) {
 	if err := g.enter(ctx); err != nil {
 		return nil, err
@@ -43,13 +43,13 @@ func (g *gpu) takeStream(ctx context.Context) (*gpuStream, error) {
 	return s, err
 }
 
-// putStream keeps a stream, whose work is done, for the next run; its arena too, unless
-// that would be more than is kept.
+// putStream keeps a stream whose work is done for the next run. It also keeps its arena, unless
+// that exceeds the memory to be kept.
 func (g *gpu) putStream(s *gpuStream) {
 	if idle := g.memory.idle.Add(s.arena.bytes); !g.memory.keeps(idle, s.arena.bytes) {
 		g.memory.idle.Add(-s.arena.bytes)
 		if err := g.memory.empty(s); err != nil {
-			g.opts.warn(g.noteLoss(err)) // the run that used it has its results
+			g.opts.warn(g.noteLoss(err)) // only a warning, because the run that used it has its results
 		}
 	}
 	g.streams.put(s)
@@ -62,7 +62,7 @@ func (g *gpu) closeStream(s *gpuStream) error {
 		s.Stream.Close()))
 }
 
-// queue gives a stream into a user's hands.
+// queue makes a stream for a user.
 func (g *gpu) queue() (queue, error) {
 	s, err := g.takeStream(context.Background())
 	if err != nil {
@@ -78,7 +78,7 @@ func (g *gpu) addQueue(s *gpuStream) {
 	g.queues[s] = struct{}{}
 }
 
-// removeQueue takes a queue off the list whose work is done.
+// removeQueue takes a queue whose work is done off the list.
 func (g *gpu) removeQueue(s *gpuStream) {
 	g.drains.Lock()
 	defer g.drains.Unlock()
@@ -87,7 +87,7 @@ func (g *gpu) removeQueue(s *gpuStream) {
 	delete(g.queues, s)
 }
 
-// drainQueues waits for all that users have queued so far.
+// drainQueues waits for all work that users have queued so far.
 func (g *gpu) drainQueues() error {
 	g.drains.RLock()
 	defer g.drains.RUnlock()
@@ -117,8 +117,8 @@ func (s *gpuStream) after(other queue) error {
 	return s.gpu.noteLoss(errors.Join(e.Record(other.(*gpuStream).Stream), s.Stream.Wait(e), e.Close()))
 }
 
-// wait waits for the stream's work or the end of ctx, and tells what checks found. Work
-// cannot be called back: it goes on.
+// wait waits for the stream's work or the end of ctx, and returns what checks found. Queued
+// work cannot be cancelled; it goes on.
 func (s *gpuStream) wait(ctx context.Context) error {
 	mark := s.checks.mark()
 	if err := s.waitFor(ctx); err != nil {
@@ -139,7 +139,7 @@ func (s *gpuStream) waitFor(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		const share = 16 // of the time waited so far: what polling may add to it
+		const share = 16 // polling may add this part of the time waited so far
 		if pause := time.Since(start) / share; pause > time.Microsecond {
 			time.Sleep(min(pause, time.Millisecond))
 		}
@@ -148,10 +148,10 @@ func (s *gpuStream) waitFor(ctx context.Context) error {
 
 func (s *gpuStream) close() error {
 	err := s.gpu.noteLoss(s.Synchronize())
-	s.gpu.removeQueue(s) // not before: what closes beside it waits for the queues on the list
+	s.gpu.removeQueue(s) // only now, because other closers wait for the queues on the list
 	found := s.checks.found(s.checks.mark())
 	if err != nil {
-		found = nil // what was copied means nothing
+		found = nil // the copied results are not valid
 	}
 	if err != nil || s.borrowed {
 		return errors.Join(found, s.gpu.closing(err), s.gpu.closeStream(s))

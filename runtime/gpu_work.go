@@ -9,26 +9,26 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// gpuWork is a program at known sizes: launches that only lack pointers. Its tensors
-// are numbered: parameters, then temporaries, then the counters of kernels, then the
-// results of checks, which lie one behind the other.
+// gpuWork is a program at known sizes: launches that only lack pointers. Its tensors are
+// numbered: parameters, then temporaries, then the counters of kernels, then the results of
+// checks, which are next to each other.
 type gpuWork struct {
 	program   *gpuProgram
 	binding   *binding
 	launches  []gpuLaunch
 	temps     []int64  // bytes of each temporary
-	counterAt []int64  // of ir.Program.Counters, where they begin among the run's, in bytes
+	counterAt []int64  // for each of ir.Program.Counters, its offset in the run's counters, in bytes
 	counters  int64    // bytes of all of those
-	maps      []gpuMap // of ir.Program.TensorMaps; those that launches take are set
+	maps      []gpuMap // of ir.Program.TensorMaps; only those that launches use are set
 	born      []int    // of each tensor: the first launch that names it
 	dead      []int    // and the last
 	reports   []KernelReport
 
 	mu      sync.Mutex
 	loaded  []UnitReport // units that binding brought to the device; nil once reported
-	layouts []*layout    // in use so far
+	layouts []*layout    // that were used so far
 	idle    []*gpuFrame
-	retired bool // frames that come back are closed
+	retired bool // frames that are put back are closed
 }
 
 // takeLoaded returns what was loaded, the first time.
@@ -57,8 +57,7 @@ func (w *gpuWork) tensor(a ir.LaunchArg) (item int, ok bool) {
 	return 0, false
 }
 
-// count finds where the counters of the launches lie; those of other variants have no
-// place.
+// count places the counters of the launches; those of other variants get no place.
 func (w *gpuWork) count(symbols []int64) error {
 	w.counterAt = slices.Repeat([]int64{-1}, len(w.program.program.Counters))
 	for _, l := range w.launches {
@@ -66,7 +65,7 @@ func (w *gpuWork) count(symbols []int64) error {
 			if a.Kind != ir.ArgCounters || w.counterAt[a.Index] >= 0 {
 				continue
 			}
-			const bytes, most = 4, 1 << 31 // of a counter, and of them: no more than blocks
+			const bytes, most = 4, 1 << 31 // bytes of a counter, and the most counters, which is the most blocks
 			n, ok := w.program.program.Counters[a.Index].Eval(symbols)
 			if !ok || n < 0 || n > most {
 				return fmt.Errorf("BUG: a kernel with %d counters", n)
@@ -87,7 +86,7 @@ func (w *gpuWork) tensors() int       { return w.firstCheck() + 2*len(w.program.
 // checkBytes is the memory of all results of checks.
 func (w *gpuWork) checkBytes() int { return ir.CheckBytes * len(w.program.program.Checks) }
 
-// bytesOf is the memory of a tensor; counters are not accounted for here.
+// bytesOf is the memory of a tensor; counters are not included.
 func (w *gpuWork) bytesOf(item int) int64 {
 	switch n := item - len(w.binding.bytes); {
 	case n < 0:
@@ -126,14 +125,14 @@ func (w *gpuWork) lives() {
 	}
 }
 
-// layout is where the tensors of a run lie that have no memory of their own:
-// temporaries, and arguments in host memory.
+// layout is the places of the tensors of a run that have no memory of their own: temporaries,
+// and arguments in host memory.
 type layout struct {
 	hosts   []bool  // which arguments are in host memory
 	again   bool    // the launches are queued more than once on the same inputs
 	offsets []int64 // of each tensor in the arena; -1 for one that is elsewhere
 	bytes   int64   // of the arena
-	fits    bool    // bytes is right; else the sum does not fit in 64 bits
+	fits    bool    // bytes is valid; otherwise the sum does not fit in 64 bits
 
 	once  sync.Once
 	order [][]int // dependences among launches, found when first asked for
@@ -165,20 +164,20 @@ func (w *gpuWork) layoutFor(hosts []bool, again bool) *layout {
 	return l
 }
 
-// residents are the tensors that have no memory of their own. Launches that are queued
-// again find their inputs as they were: nothing may take the place of one.
+// residents are the tensors that have no memory of their own. If launches are queued again,
+// their inputs must still be there, so no other tensor may take the place of an input.
 func (w *gpuWork) residents(hosts []bool, again bool) (list []resident, items []int) {
 	params := w.program.program.Params
 	for item := range w.tensors() {
 		elsewhere := item < len(hosts) && !hosts[item] || w.counts(item) || item > w.firstCheck()
-		if elsewhere || w.born[item] > w.dead[item] { // or nobody names it
+		if elsewhere || w.born[item] > w.dead[item] { // or no launch uses it
 			continue
 		}
 		r := resident{w.bytesOf(item), w.born[item], w.dead[item]}
 		if again && item < len(params) && !params[item].Output {
 			r.last = len(w.launches)
 		}
-		if item == w.firstCheck() { // for all of them
+		if item == w.firstCheck() { // one resident for all results of checks
 			r = resident{int64(w.checkBytes()), 0, len(w.launches)}
 		}
 		list, items = append(list, r), append(items, item)
@@ -186,7 +185,7 @@ func (w *gpuWork) residents(hosts []bool, again bool) (list []resident, items []
 	return list, items
 }
 
-// dependences are those among the launches, given where tensors lie.
+// dependences are the dependences among the launches, given the places of tensors.
 func (w *gpuWork) dependences(l *layout) [][]int {
 	l.once.Do(func() {
 		spans := make([]span, w.tensors())
@@ -208,8 +207,8 @@ func (w *gpuWork) dependences(l *layout) [][]int {
 	return l.order
 }
 
-// replaced is the input whose memory an output may take, and any other tensor itself: the order of
-// launches counts as if it always did.
+// replaced is the input whose memory an output may take; any other tensor is itself. The order of
+// launches is computed as if the output always took it.
 func (w *gpuWork) replaced(item int) int {
 	params := w.program.program.Params
 	if item >= len(params) || !params[item].InPlace {
@@ -218,7 +217,7 @@ func (w *gpuWork) replaced(item int) int {
 	return slices.IndexFunc(params, func(p ir.Param) bool { return p.Name == params[item].State && !p.Output })
 }
 
-// take gives a frame for a run on s: if possible the one that ran there last, whose
+// take returns a frame for a run on s, if possible the one that ran there last, because its
 // pointers are right already.
 func (w *gpuWork) take(s *gpuStream) *gpuFrame {
 	w.mu.Lock()
@@ -251,7 +250,7 @@ func (w *gpuWork) put(f *gpuFrame) error {
 	return f.close()
 }
 
-// retire gives back what the frames hold, when no more runs begin.
+// retire frees what the frames hold, when no more runs begin.
 func (w *gpuWork) retire() error {
 	w.mu.Lock()
 	idle := w.idle

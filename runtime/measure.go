@@ -30,15 +30,15 @@ type Report struct {
 type KernelReport struct {
 	Name string
 	Unit int // in ir.Program.Units; on the CPU engine, in ir.Plan.Kernels
-	// Skipped: the kernel does not run at these sizes, which others are for.
+	// Skipped: the kernel does not run at these sizes, because other kernels do.
 	Skipped bool
 	// A grid of 0: nothing to do, and not launched. On the CPU engine a grid is 1, and there
 	// is no Block.
 	Grid, Block   [3]uint32
 	Reads, Writes int64 // bytes of device memory it has to move
-	// Times are those of the kernel launched apart from the others; of several kernels,
-	// which overlap in a run, they add up to more than the run's time. Of many repetitions
-	// only the first few have them.
+	// Times are measured with the kernel launched separately from the others. Kernels overlap
+	// in a run, so the times of several add up to more than the run's time. Of many repetitions
+	// only the first few have such times.
 	Times []time.Duration
 }
 

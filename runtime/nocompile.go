@@ -36,11 +36,11 @@ func (e *NotCompiledError) Error() string {
 		e.Kernel, e.Arch, short(e.Key), near, NoCompileEnv, NoCompileEnv)
 }
 
-// short is enough of a key to find the entry by.
+// short is a prefix of a key that is long enough to find the entry.
 func short(k cache.Key) string { return k.String()[:len(k.Kind)+17] }
 
-// notCompiled looks for what is nearest to a kernel. A cache that cannot be listed
-// has nothing near.
+// notCompiled looks for the stored kernel that is nearest to a missing one. There is none if
+// the cache cannot be listed.
 func (c *Compiler) notCompiled(kernel, arch string, key cache.Key) error {
 	e := &NotCompiledError{Kernel: kernel, Arch: arch, Key: key}
 	if nearest, differ, ok, _ := c.store.Why(key); ok {

@@ -22,13 +22,13 @@ type Observer interface {
 
 // A RunEvent is a run that has ended.
 type RunEvent struct {
-	Context       context.Context // of the call: what it carries may say what the run is a part of
+	Context       context.Context // of the call: its values may say what the run is a part of
 	Graph, Device string
 	Queued        bool // on a Stream: the work itself may still be under way
 	Start         time.Time
 	Took          time.Duration // the call
 	Kernels       int           // launched
-	Bytes         int64         // that the kernels have to move, as far as the plan knows
+	Bytes         int64         // bytes that the kernels have to move, as far as the plan knows
 	Timed         []KernelEvent // of a measured run, in launch order: what Observer.Timed is told
 	Err           error
 }
@@ -83,7 +83,7 @@ func (o logObserver) Ran(e RunEvent) {
 		level = slog.LevelError
 	}
 	if !o.log.Enabled(ctx, level) {
-		return // the attributes are not free
+		return // building the attributes takes time
 	}
 	attrs := []slog.Attr{slog.String("graph", e.Graph), slog.String("device", e.Device), slog.Duration("took", e.Took),
 		slog.Int("kernels", e.Kernels), slog.Int64("bytes", e.Bytes), slog.Bool("queued", e.Queued)}

@@ -16,29 +16,29 @@ type Options struct {
 	Cache      *cache.Cache     // nil: the user's, as the environment names it
 	NVRTC      cuda.FindOptions // where to look for NVRTC
 	Driver     string           // path of the CUDA driver library; "" for the machine's
-	SaveSource string           // folder for the CUDA text of kernels that do not compile, or that keep their lines; "" for none
+	SaveSource string           // folder for the CUDA text of kernels that do not compile, or that record their lines; "" for none
 	Threads    int              // of one run on the CPU engine; 0 for one a core
-	// OpenDriver opens the CUDA driver in place of cuda.Open; nil for that. Driver is not
-	// looked at then.
+	// OpenDriver opens the CUDA driver instead of cuda.Open; nil for cuda.Open. If it is set,
+	// Driver is ignored.
 	OpenDriver func() (*cuda.Driver, error)
-	// Kernels is where GPUs get the code of programs from that are loaded without a source
-	// of their own; nil for a Compiler with these options.
+	// Kernels is the source of code for programs that are loaded on GPUs without a source of
+	// their own; nil for a Compiler with these options.
 	Kernels KernelSource
-	// NoCompile makes a kernel that is not in the cache a *NotCompiledError, where it
-	// would be compiled: for machines that must not. FUSEC_NO_COMPILE=1 says the same.
+	// NoCompile makes a kernel that is not in the cache a *NotCompiledError instead of
+	// compiling it. It is for machines that must not compile. FUSEC_NO_COMPILE=1 does the same.
 	NoCompile bool
 	// KeepMemory is how many bytes of freed device memory the process keeps for the
 	// next run; 0 for an eighth of the device's, or what the last run took where it ran alone.
 	KeepMemory uint64
 	Trace      *Trace      // records what takes time; may be nil
-	OnWarning  func(error) // is told what went wrong and was mended; may be nil
-	// OnLoad is told, while sizes are readied for their first run, how many of the kernels
-	// they need are on the device, compiled or from the cache; may be nil. Sizes or
-	// functions that are readied at once call it side by side.
+	OnWarning  func(error) // is called with errors that were worked around; may be nil
+	// OnLoad is called while sizes are prepared for their first run, with the number of kernels
+	// that are on the device, compiled or from the cache, and the number needed; may be nil. It
+	// may be called concurrently if several sizes or functions are prepared at the same time.
 	OnLoad   func(done, needed int)
-	Observer Observer // is told of runs and kernels; may be nil
-	// SampleKernels has one run in so many of each function timed kernel by kernel, for
-	// Observer.Timed, which costs that run some microseconds a kernel; 0 for none.
+	Observer Observer // is informed of runs and kernels; may be nil
+	// SampleKernels times one run in so many of each function kernel by kernel, for
+	// Observer.Timed. That costs the run some microseconds for each kernel. 0 for none.
 	SampleKernels uint64
 }
 
@@ -69,9 +69,9 @@ const (
 // engine), or "auto" (also ""), which is the first GPU where there is one and else
 // the embedded engine: then Fallback says why. Close it.
 //
-// A GPU's context takes a tenth of a second. Open does not wait for it: it is made while
-// the program reads inputs and Load reads or compiles kernels. Should it fail, what
-// needs it first says so.
+// A GPU's context takes a tenth of a second. Open does not wait for it: it is made while the
+// program reads inputs and Load reads or compiles kernels. If that fails, the first call that
+// needs the context returns the error.
 func Open(spec string, opts Options) (*Device, error) {
 	opts.Cache = opts.cache()
 	switch kind, ordinal, err := parseSpec(spec); {

@@ -16,9 +16,9 @@ import (
 	"github.com/fusec/fusec/runtime/cache"
 )
 
-// A Request is all that a Program depends on, but for the files that its source
-// imports: those the cache remembers and compares. NVRTC is not part of it: it
-// sees the program's text and changes nothing in it.
+// A Request is everything that a Program depends on, except the files that its source imports:
+// the cache remembers and compares those. NVRTC is not part of it, because it does not affect
+// the program's text.
 type Request struct {
 	Name    string // of the source, as it stands in positions
 	Source  []byte
@@ -40,7 +40,7 @@ func NewPlanCache(store *cache.Cache) *PlanCache {
 	return &PlanCache{store: store, build: sync.OnceValue(buildIdentity)}
 }
 
-// Key is what the program of a request is stored under.
+// Key is the key of a request's program.
 func (c *PlanCache) Key(r Request) cache.Key {
 	return cache.NewKey(cache.Plan).String("name", r.Name).Bytes("source", r.Source).String("graph", r.Graph).
 		Struct("options", r.Options).Struct("device", r.Device).String("choices", r.Choices).
@@ -81,7 +81,7 @@ func encodeImports(imports map[string][]byte) []byte {
 	return out
 }
 
-// importsSame reports whether every import is what it was.
+// importsSame reports whether every import is unchanged.
 func importsSame(stored []byte, read func(name string) ([]byte, error)) bool {
 	for len(stored) > 0 {
 		n, width := binary.Uvarint(stored)
@@ -98,9 +98,9 @@ func importsSame(stored []byte, read func(name string) ([]byte, error)) bool {
 	return true
 }
 
-// buildIdentity names this very executable: plans of one build mean nothing to
-// another. The linker's build id is a hash of the contents and quick to read; where
-// there is none, size and time of the file must do.
+// buildIdentity names this executable, because plans are only valid for the build that made
+// them. The linker's build id is a hash of the contents and quick to read; without one, the
+// size and time of the file are used.
 func buildIdentity() string {
 	path, err := os.Executable()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// signature is what a function takes and gives.
+// signature is the inputs and outputs of a function.
 type signature struct {
 	name        string
 	symbols     []string
@@ -70,12 +70,12 @@ type binding struct {
 	symbols []int64
 	dims    [][]int // of every parameter
 	bytes   []int64 // of every parameter
-	work    any     // what the engine made of it
+	work    any     // what the engine has made for it
 	kernels int     // that a run launches, as far as the engine tells
 	moved   int64   // bytes that they have to move
 }
 
-// bind finds the symbols for the shapes of the inputs and checks all that hangs on
+// bind finds the symbols for the shapes of the inputs and checks everything that depends on
 // them.
 func (s *signature) bind(shapes [][]int) (*binding, error) {
 	symbols, err := ir.Bind(s.symbols, s.declared, shapes)

@@ -13,11 +13,11 @@ import (
 	"github.com/fusec/fusec/runtime/tensor"
 )
 
-// A State is tensors on a device that graphs update from run to run: parameters, moments, caches,
-// running statistics. It owns their memory, so that Run copies nothing: a next value that may take
-// the place of the present one does, and any other is written to a second buffer, which then
-// becomes the first (Param.InPlace, Param.Apart, and fusec explain, say which). It is safe for concurrent
-// use; runs on one State go one after the other.
+// A State is tensors on a device that graphs update from run to run: parameters, moments, caches, running
+// statistics. It owns their memory, so that Run copies nothing. A next value that may be written in place
+// of the present one is; any other is written to a second buffer, which then becomes the first
+// (Param.InPlace, Param.Apart and fusec explain say which). It is safe for concurrent use; runs on one
+// State go one after the other.
 type State struct {
 	device *Device
 
@@ -155,10 +155,11 @@ func (s *State) usable() error {
 	return nil
 }
 
-// Run runs a function on the tensors of the State and on args. Inputs that args does not have are the
-// tensors of those names; of a graph's states these get their next values. args needs no outputs for
-// them, and one for each plain result. When Run fails, states keep their values, but those that
-// are updated in place where kernels had begun: these are damaged until they are set again.
+// Run runs a function on the tensors of the State and on args. Inputs that are not in args are the
+// tensors with those names. Tensors that are states of the graph get their next values, for which
+// args needs no outputs; it needs one for each plain result. If Run fails, states keep their values,
+// except those that are updated in place if kernels had begun: these are damaged until they are set
+// again.
 func (s *State) Run(ctx context.Context, f *Function, args Args) error {
 	if f.device == nil {
 		return errNotLoaded
@@ -190,7 +191,7 @@ func (s *State) Run(ctx context.Context, f *Function, args Args) error {
 	return err
 }
 
-// untouched reports whether a run failed with an error that kernels cannot be behind.
+// untouched reports whether a run failed with an error that occurs before kernels run.
 func untouched(err error) bool {
 	var memory *ir.MemoryError
 	return errors.Is(err, ErrArgument) || errors.Is(err, ErrClosed) || errors.As(err, &memory)

@@ -7,11 +7,10 @@ import (
 	"github.com/fusec/fusec/runtime/tensor"
 )
 
-// A Stream is a queue of runs and copies on a device, carried out in order and beside
-// the program, which goes on at once: Function.Queue, Stream.Upload, Stream.Download.
-// Work of different streams has no order (but see After). It is safe for concurrent use;
-// who queues from several goroutines has no order among them. The CPU engine carries
-// everything out as it is queued.
+// A Stream is a queue of runs and copies on a device. They are carried out in order, while the
+// program goes on: Function.Queue, Stream.Upload, Stream.Download. Work of different streams is
+// not ordered (but see After). It is safe for concurrent use; work that several goroutines
+// queue is in no particular order. The CPU engine carries out everything at once.
 type Stream struct {
 	device *Device
 	queue  queue
@@ -19,8 +18,8 @@ type Stream struct {
 	turn   chan struct{} // holds one thing while somebody queues
 }
 
-// A queue is an engine's side of a Stream. One goroutine at a time uses it, but for wait and
-// for being what another queue comes after.
+// A queue is an engine's side of a Stream. One goroutine at a time uses it, except that others
+// may wait for it or order another queue after it.
 type queue interface {
 	upload(dst storage, src []byte) error
 	download(dst []byte, src storage) error
@@ -57,8 +56,8 @@ func (s *Stream) enter() error {
 	return nil
 }
 
-// lock waits for the turn to queue, which unlock ends. Whoever has it may have to wait for
-// the device: the wait ends with ctx.
+// lock waits for the turn to queue, which unlock ends. The goroutine that has the turn may be
+// waiting for the device, so the wait ends with ctx.
 func (s *Stream) lock(ctx context.Context) error {
 	select {
 	case s.turn <- struct{}{}:
@@ -113,8 +112,8 @@ func (s *Stream) fits(b *Buffer, x *tensor.Tensor) error {
 	return b.fits(x)
 }
 
-// After makes what is queued on s from now on wait for what is queued on other, of the
-// same device, so far.
+// After makes work that is queued on s from now on wait for the work queued on other so far.
+// Both streams have the same device.
 func (s *Stream) After(other *Stream) error {
 	if s == other {
 		return nil
@@ -137,10 +136,10 @@ func (s *Stream) After(other *Stream) error {
 	return s.queue.after(other.queue)
 }
 
-// Wait waits until all that was queued is done, or ctx ends: then it returns the error
-// of ctx, and the work goes on. Faults of kernels show here. Where an index of a @strict
-// graph was outside in a run, the error is the *ir.IndexError of the first such run that
-// was not told of before; the runs behind it went on, and the stream is as good as before.
+// Wait waits until all that was queued is done, or ctx ends: then it returns the error of ctx,
+// and the work goes on. Faults of kernels show here. If an index of a @strict graph was outside
+// in a run, the error is the *ir.IndexError of the first such run that was not reported before.
+// Later runs went on, and the stream can still be used.
 func (s *Stream) Wait(ctx context.Context) error {
 	if err := s.enter(); err != nil {
 		return err

@@ -34,8 +34,8 @@ func (t *Trace) Steps() []Step {
 	return append([]Step(nil), t.steps...)
 }
 
-// Note records a step that began at some time and ends now, before the trace was made
-// maybe: then Start is negative.
+// Note records a step that began at some time and ends now. If it began before the trace was
+// made, Start is negative.
 func (t *Trace) Note(name string, began time.Time) {
 	if t == nil {
 		return

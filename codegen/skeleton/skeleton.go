@@ -1,6 +1,5 @@
-// Package skeleton holds the CUDA text that kernels are made of beside what is spelled for each: types and
-// functions that the code around them calls. Each file is for what its name says; prelude.cuh is in front
-// of every kernel.
+// Package skeleton holds the CUDA text that is the same in all kernels: types and functions that the
+// spelled text calls. Each file is for what its name says; prelude.cuh is in front of every kernel.
 package skeleton
 
 import (

@@ -6,12 +6,12 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Indices made of data. A kernel computes indices in INDEX, which may have 32 bits, and what it
-// computes of ranges and sizes fits. An element of a tensor may be any number: with it, a sum in
-// INDEX may wrap to a place that is inside. So arithmetic on an index made of data is written in
-// INDEX only where its operands are known to be bounded, by the condition of the read that they
-// belong to or by their form, and in 64 bits that saturate (ir.Saturating) elsewhere. What
-// leaves 64 bits for INDEX is cut to its ends, where no tensor has elements.
+// Indices made of data. A kernel computes indices in INDEX, which may have 32 bits, and indices
+// made of ranges and sizes fit. An element of a tensor may be any number, and a sum with it
+// could wrap in INDEX to a place that is inside. So arithmetic on an index made of data is
+// written in INDEX only if its operands are known to be bounded, by the condition of their read
+// or by their form. Otherwise it is written in 64 bits that saturate (ir.Saturating). Converting
+// from 64 bits to INDEX clamps to the ends of INDEX, where no tensor has elements.
 
 // Place writes the place of a read or store that happens under a condition, which may be nil.
 func (s *Speller) Place(under, place *ir.Expr) string {
@@ -33,7 +33,7 @@ func conditions(e *ir.Expr) []*ir.Expr {
 	return []*ir.Expr{e}
 }
 
-// bounded reports whether an index is known to be as small as ranges and sizes are, on one side.
+// bounded reports whether an index is known to be bounded on one side by ranges and sizes.
 func (s *Speller) bounded(e *ir.Expr, above bool) bool {
 	if !ir.OfData(e) || s.boundedByCondition(e, above) {
 		return true
@@ -69,8 +69,8 @@ func (s *Speller) bounded(e *ir.Expr, above bool) bool {
 // within reports whether an index is bounded on both sides.
 func (s *Speller) within(e *ir.Expr) bool { return s.bounded(e, false) && s.bounded(e, true) }
 
-// boundedByCondition reports whether a condition that holds here compares e, or e with something of
-// ranges and sizes added or times a constant, with what is made of those alone.
+// boundedByCondition reports whether a condition that holds here bounds e by ranges and sizes. The
+// condition may compare e itself, a multiple of e, or e plus something made of ranges and sizes.
 func (s *Speller) boundedByCondition(e *ir.Expr, above bool) bool {
 	for _, c := range s.bounds {
 		if c.Op != ir.OpLt && c.Op != ir.OpLe || c.Args[0].Type != ir.Index {
@@ -87,8 +87,8 @@ func (s *Speller) boundedByCondition(e *ir.Expr, above bool) bool {
 	return false
 }
 
-// grownFrom reports whether x is e, or e times a positive constant, plus something of ranges and
-// sizes.
+// grownFrom reports whether x is e, or a positive multiple of e, plus something made of ranges
+// and sizes.
 func grownFrom(x, e *ir.Expr) bool {
 	switch {
 	case ir.Equal(x, e):
@@ -101,7 +101,8 @@ func grownFrom(x, e *ir.Expr) bool {
 	return false
 }
 
-// exact reports whether an index in INDEX is what it stands for. Others are cut to the ends of INDEX.
+// exact reports whether an index in INDEX has its true value. Other indices are clamped to the ends
+// of INDEX.
 func (s *Speller) exact(e *ir.Expr) bool {
 	if !ir.OfData(e) {
 		return true
@@ -139,8 +140,8 @@ func (s *Speller) outgrows(e *ir.Expr) bool {
 	return false
 }
 
-// comparesWide reports whether a comparison of indices has to be done in 64 bits: where a side that is
-// cut to the ends of INDEX could meet another number there.
+// comparesWide reports whether a comparison of indices has to be done in 64 bits, because a side that
+// is clamped to the ends of INDEX could become equal to the other side.
 func (s *Speller) comparesWide(e *ir.Expr) bool {
 	a, b := e.Args[0], e.Args[1]
 	return !s.exact(a) && !s.within(b) || !s.exact(b) && !s.within(a)
@@ -179,5 +180,6 @@ func (s *Speller) wide(e *ir.Expr) string {
 	return fmt.Sprintf(spellings[e.Op].ints, a, b)
 }
 
-// indexLeaf bounds what is made of ranges and sizes: with 62 bits, far above the elements of any memory.
+// indexLeaf bounds indices made of ranges and sizes by 62 bits, which is far above the elements of any
+// memory.
 func indexLeaf(e *ir.Expr) (bits int, known bool) { return 62, !ir.OfData(e) && e.Op != ir.OpConst }

@@ -10,10 +10,10 @@ import (
 	"github.com/fusec/fusec/codegen/skeleton"
 )
 
-// reserved are the words that a variable must not be called: keywords, what the
-// compiler defines, the functions, types and macros of the prelude and of the
-// operators' spellings, and the variables of the kernels' own skeleton. They are gathered
-// when first asked for: a start that takes its kernels from the cache spells nothing.
+// reserved are the words that must not be names of variables: keywords, what the compiler
+// defines, the functions, types and macros of the prelude and of the operators' spellings, and
+// the variables of the kernels' own skeleton. They are gathered when first needed, because a
+// start that takes its kernels from the cache spells nothing.
 var reserved = sync.OnceValue(reservedWords)
 
 const keywords = `alignas alignof and asm auto bool break case catch char class const constexpr continue decltype
@@ -51,8 +51,8 @@ const keywords = `alignas alignof and asm auto bool break case catch char class 
 	rows_a ROW_WIDTH WARPS PIECE STEP WIDTH LINES r state FOLD lane_row first_k fragment_x fragment_w words_x sums_w step_w upper row_x row_w warp sub few factor base fetch multiply_step Field`
 
 func reservedWords() map[string]bool {
-	// What is called, instantiated or initialised, declared as a type, or defined as a
-	// macro; plain variables of the prelude's functions are not in the way.
+	// Names that are called, instantiated or initialised, declared as a type, or defined as a
+	// macro. Plain variables of the prelude's functions do not matter.
 	defined := regexp.MustCompile(`([A-Za-z_]\w*)[(<{]|(?:struct|#define) (\w+)`)
 	out := map[string]bool{}
 	for _, w := range strings.Fields(keywords) {
@@ -76,7 +76,7 @@ func Reserved(word string) bool {
 	return reserved()[word] || slices.ContainsFunc(ownSuffixes, own)
 }
 
-// ownSuffixes end names that are made of others: the parameter of a symbol, the
+// ownSuffixes end names that codegen makes from other names: the parameter of a symbol, the
 // rest of a position, the value before a step.
 var ownSuffixes = []string{"_size", "_outer", "_old", "_piece"}
 
@@ -88,7 +88,7 @@ func Identifier(name string) string {
 		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || i > 0 && c >= '0' && c <= '9') {
 			c = '_'
 		}
-		if c != '_' || last != '_' { // two underscores in a row belong to the compiler
+		if c != '_' || last != '_' { // names with two underscores in a row are reserved for the compiler
 			b.WriteRune(c)
 		}
 		last = c

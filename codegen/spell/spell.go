@@ -27,9 +27,9 @@ var computeTypes = map[ir.DType]string{
 
 func ComputeType(t ir.DType) string { return computeTypes[t.Info().Compute] }
 
-// spelling is one row of the CUDA operator table: an infix operator or a format
-// whose verbs are the arguments. f32 and f64 and ints name the text for each
-// kind; fast replaces f32 where FastUpTo fraction bits are enough.
+// spelling is one row of the CUDA operator table: an infix operator, or a format whose verbs
+// are the arguments. f32, f64 and ints are the texts for each kind; fast replaces f32 where
+// upTo fraction bits are enough.
 type spelling struct {
 	infix string
 	f32   string
@@ -121,7 +121,7 @@ type Speller struct {
 	Range    func(*ir.Range) string
 	Read     func(*ir.Expr) string
 	Eager    bool       // both sides of a condition are evaluated, without a branch
-	byRange  bool       // the index that is being written is by ranges, see ir.ByRange
+	byRange  bool       // the index that is being written is linear in ranges, see ir.ByRange
 	bounds   []*ir.Expr // conditions that hold where the place of a read is computed
 }
 
@@ -155,12 +155,12 @@ func (s *Speller) Expr(e *ir.Expr) string {
 	return s.operation(e)
 }
 
-// mostAside is the work of both sides of a condition up to which they are worked out without a branch.
+// mostAside is the most work of both sides of a choice that is computed without a branch.
 const mostAside = 32
 
-// sideBySide reports whether both sides of a condition are worked out, without a branch: elements whose
-// branches follow each other wait for themselves, where they could be worked on together. What is
-// cheap the compiler does so by itself, and what reads must not run where the condition forbids it.
+// sideBySide reports whether both sides of a choice are computed, without a branch. With branches, the
+// elements of a thread are computed one after another instead of together. For cheap sides the compiler
+// does this by itself. Sides that read memory must not run where the condition forbids it.
 func sideBySide(e *ir.Expr) bool {
 	work, special, plain := 0, 0, e.Type == ir.F32
 	for _, side := range e.Args[1:] {
@@ -264,8 +264,8 @@ func (s *Speller) operation(e *ir.Expr) string {
 	return narrowed(e.Type, text)
 }
 
-// natural reports whether C's division agrees with the language's: no operand is
-// negative and the divisor is not zero.
+// natural reports whether C's division gives the language's result: no operand is negative and
+// the divisor is not zero.
 func (s *Speller) natural(e *ir.Expr) bool {
 	return ir.ProveNonNegative(e.Args[0], s.Facts) && ir.ProveLess(ir.IntConst(0), e.Args[1], s.Facts)
 }
@@ -315,8 +315,8 @@ func CastText(arg string, from, to ir.DType) string {
 	return convert(arg, from, to)
 }
 
-// smallNatural reports whether an integer is shown to be from 0 to 2^23-1, where
-// the bits of a float follow from it without the slow conversion.
+// smallNatural reports whether an integer is known to be from 0 to 2^23-1. It can then be
+// converted to a float by setting bits, without the slow conversion.
 func smallNatural(e *ir.Expr) bool {
 	const limit = 1 << 23
 	switch e.Op {
@@ -334,7 +334,8 @@ func smallNatural(e *ir.Expr) bool {
 	return e.Type == ir.U8
 }
 
-// floatOf writes a number as an f32 that every narrower float is the right rounding of.
+// floatOf writes a number as an f32 such that rounding it to any narrower float gives the right
+// result.
 func floatOf(arg string, t ir.DType) string {
 	switch {
 	case t == ir.F32:

@@ -32,7 +32,7 @@ func WGMMA(n int, t ir.DType, aInRegisters bool) string {
 	}
 	element := map[ir.DType]string{ir.BF16: "bf16", ir.F16: "f16", ir.F32: "tf32", ir.F8E4M3: "e4m3",
 		ir.F8E5M2: "e5m2", ir.I8: "s8"}[t]
-	orders := t.Size() == 2 // the instruction says in which order operands lie
+	orders := t.Size() == 2 // the instruction has arguments for the order of its operands
 	sum, total, constraint, scales := "float", "f32", "f", ", 1, 1"
 	if !t.IsFloat() {
 		sum, total, constraint, scales = "int", "s32", "r", ""

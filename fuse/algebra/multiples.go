@@ -50,9 +50,9 @@ func Joined(facts, of ir.Facts) ir.Facts {
 	return facts
 }
 
-// Whole returns the facts with sizes multiples of n, each as what it is: 4*C where C is even, and H*W, the height and
-// the width of an image, as the product. What is no product of symbols is left out. weaker is false where that asks
-// no less than MultiplesIn of all the sizes.
+// Whole adds to facts that sizes are multiples of n, requiring no more of the symbols than that: for 4*C and n = 8 it
+// says that C is even, and for H*W, the height times the width of an image, it says so of the product. It leaves out
+// sizes that are no products of symbols. weaker is false if the result requires as much as MultiplesIn does.
 func Whole(facts ir.Facts, n int64, sizes ...*ir.Expr) (_ ir.Facts, weaker bool) {
 	of := map[string]int64{}
 	for _, size := range sizes {
@@ -62,7 +62,7 @@ func Whole(facts ir.Facts, n int64, sizes ...*ir.Expr) (_ ir.Facts, weaker bool)
 		coefficient, factors, ok := ir.Factors(size)
 		by := n / gcd(n, coefficient)
 		switch {
-		case !ok || len(factors) == 0 || len(ir.FreeRanges(size)) > 0: // where an access begins, which no condition on sizes tells
+		case !ok || len(factors) == 0 || len(ir.FreeRanges(size)) > 0: // not a product of symbols, such as the place at which an access begins
 			weaker = true
 		case len(factors) > 1 || factors[0].Op != ir.OpSym:
 			facts.Multiples, weaker = append(slices.Clone(facts.Multiples), ir.MultipleOf{Size: size, By: n}), true
@@ -77,8 +77,7 @@ func Whole(facts ir.Facts, n int64, sizes ...*ir.Expr) (_ ir.Facts, weaker bool)
 // Assumes reports whether facts say that sizes are multiples.
 func Assumes(f ir.Facts) bool { return len(f.Divisible)+len(f.Multiples) > 0 }
 
-// JoinMultiples joins two sets of multiples by the names of symbols: of each symbol the least multiple of
-// both.
+// JoinMultiples joins two maps of multiples by symbol: a symbol gets the least common multiple of both.
 func JoinMultiples(a, b map[string]int64) map[string]int64 {
 	out := map[string]int64{}
 	for _, m := range []map[string]int64{a, b} {

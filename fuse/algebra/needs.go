@@ -5,10 +5,11 @@ import (
 )
 
 // Needs collects what the symbols of a graph must be multiples of for the accesses of a variant. Every access asks
-// here whether it is aligned; what is not known is assumed, where it may be, and becomes the variant's condition.
+// here whether it is aligned. If that is not known, it is assumed where Assume allows it, and becomes the
+// variant's condition.
 type Needs struct {
 	Facts  ir.Facts // what is known, and what was assumed so far
-	Assume bool     // what accesses need; else only what is known holds
+	Assume bool     // whether what accesses need may be assumed; if not, only known facts count
 	Any    bool     // something asked for holds
 	of     ir.Facts // what was assumed
 }
@@ -18,8 +19,8 @@ func NewNeeds(known ir.Facts, assume bool) *Needs {
 	return &Needs{Facts: known, Assume: assume}
 }
 
-// Try reports whether something holds, if need be where the given sizes are multiples of n, or else all symbols in
-// them.
+// Try reports whether something holds. If it does not hold by the facts alone, Try assumes that the given sizes
+// are multiples of n, and if that is not enough, that all symbols in them are.
 func (a *Needs) Try(n int64, sizes []*ir.Expr, holds func(ir.Facts) bool) bool {
 	if holds(a.Facts) {
 		a.Any = true
@@ -41,7 +42,8 @@ func (a *Needs) Try(n int64, sizes []*ir.Expr, holds func(ir.Facts) bool) bool {
 	return true
 }
 
-// Multiple reports whether e is a multiple of n, if need be where e, or all symbols in it, are.
+// Multiple reports whether e is a multiple of n. If that is not known, it is assumed of e, or
+// else of all symbols in e.
 func (a *Needs) Multiple(e *ir.Expr, n int64) bool {
 	return a.Try(n, []*ir.Expr{e}, func(f ir.Facts) bool { return ir.Multiple(e, n, f) })
 }
@@ -50,7 +52,7 @@ func (a *Needs) need(of ir.Facts) {
 	a.Facts, a.of, a.Any = Joined(a.Facts, of), Joined(a.of, of), true
 }
 
-// Add assumes what another collection does too.
+// Add also assumes what another collection assumes.
 func (a *Needs) Add(b *Needs) { a.need(b.of) }
 
 // None reports whether nothing was assumed.
@@ -62,13 +64,15 @@ func (a *Needs) Condition() *ir.Expr { return Divisible(a.of) }
 // With returns facts with what was assumed.
 func (a *Needs) With(facts ir.Facts) ir.Facts { return Joined(facts, a.of) }
 
-// Offer is what may be assumed all at once or not at all, as where one condition is for all accesses along a range.
+// Offer is facts that may be assumed all together or not at all. It is for conditions that all accesses along a
+// range share.
 type Offer struct {
-	Known, Facts ir.Facts // without it and with it
+	Known, Facts ir.Facts // the facts without the offer and with it
 	Used         bool     // something holds only with it
 }
 
-// Holds reports whether something holds, if need be with what is offered.
+// Holds reports whether something holds with the offered facts, and notes whether it needs
+// them.
 func (o *Offer) Holds(holds func(ir.Facts) bool) bool {
 	if holds(o.Known) {
 		return true

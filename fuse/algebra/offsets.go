@@ -16,8 +16,9 @@ func UnitStrideOf(offset *ir.Expr, r *ir.Range) bool {
 // Innermost is the last of a list of ranges.
 func Innermost(ranges []*ir.Range) *ir.Range { return ranges[len(ranges)-1] }
 
-// LineShare is the memory one lane's element costs when lanes walk r: 1 for
-// neighbours, 1/32 for one element that all lanes share, 32 for scattered ones.
+// LineShare is the cost in memory of one lane's element if lanes are neighbours along r: 1 if
+// the elements are neighbours, 1/32 if all lanes share one element, 32 if the elements are
+// scattered.
 func LineShare(offset *ir.Expr, r *ir.Range) float64 {
 	stride, ok := ir.Stride(offset, r, ir.Facts{Positive: true})
 	switch {
@@ -29,7 +30,8 @@ func LineShare(offset *ir.Expr, r *ir.Range) float64 {
 	return 32
 }
 
-// Contiguous reports whether offsets run with lane, starting at a multiple of vector wherever lane does.
+// Contiguous reports whether an offset has stride 1 along lane, and is a multiple of vector wherever
+// lane is.
 func Contiguous(offset *ir.Expr, lane *ir.Range, vector int64, facts ir.Facts) bool {
 	stride, ok := ir.Stride(offset, lane, facts)
 	if !ok || !stride.IsConst(1) {

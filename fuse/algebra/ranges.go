@@ -47,8 +47,8 @@ func DependsOnAny(e *ir.Expr, ranges map[*ir.Range]bool) bool {
 	return false
 }
 
-// BySize reports whether a divisor is made of sizes: the sum over nothing of
-// x / size is 0, where 0 / 0 outside the sum would be NaN.
+// BySize reports whether a divisor depends on sizes. Such a divisor must stay inside a sum:
+// without terms, a sum of x / size is 0, but sum / size would be 0 / 0.
 func BySize(e *ir.Expr) bool { return ir.Has(e, ir.OpSym) }
 
 // RangeSet is a list of ranges as a set.

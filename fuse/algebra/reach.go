@@ -2,8 +2,8 @@ package algebra
 
 import "github.com/fusec/fusec/ir"
 
-// NeedsWhole reports whether an operation takes its indices for what they are, and not for what is
-// left of them in some bits.
+// NeedsWhole reports whether an operation needs the whole value of its indices: its result would
+// be wrong if an index had wrapped around.
 func NeedsWhole(e *ir.Expr) bool {
 	if len(e.Args) == 0 || e.Args[0].Type != ir.Index {
 		return false
@@ -15,8 +15,8 @@ func NeedsWhole(e *ir.Expr) bool {
 	return e.Op.Info().Result == ir.ToBool
 }
 
-// ReachOf is the magnitudes of an index and of what it is computed from; elements of tensors in it are
-// left to the kernel's text.
+// ReachOf is the largest magnitudes of an index, or of its parts where it is computed from elements of
+// tensors. The kernel's text takes care of those elements.
 func ReachOf(e *ir.Expr, facts ir.Facts) []*ir.Expr {
 	if e.Type != ir.Index {
 		return nil
@@ -29,7 +29,7 @@ func ReachOf(e *ir.Expr, facts ir.Facts) []*ir.Expr {
 		return out
 	}
 	if e.Op == ir.OpRange {
-		return nil // whose extents are listed
+		return nil // the extents of ranges are listed elsewhere
 	}
 	low, high := ir.Bounds(e, facts)
 	if low == nil || high == nil {
@@ -38,7 +38,7 @@ func ReachOf(e *ir.Expr, facts ir.Facts) []*ir.Expr {
 	return []*ir.Expr{high, ir.Simplify(ir.Apply(ir.OpNeg, low), facts)}
 }
 
-// magnitude bounds an index by what its parts amount to.
+// magnitude bounds the magnitude of an index by the magnitudes of its parts.
 func magnitude(e *ir.Expr) *ir.Expr {
 	switch e.Op {
 	case ir.OpConst:

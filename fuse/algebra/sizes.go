@@ -26,8 +26,8 @@ func AtLeastSize(e *ir.Expr, n int64) *ir.Expr {
 // assumedSize stands for a symbol without a default when amounts are compared.
 const assumedSize = 4096
 
-// DefaultSizes are the sizes that a graph names, and a guess for symbols without one: what amounts are
-// compared at.
+// DefaultSizes are the default sizes of a graph's symbols, and a guess for symbols without one.
+// Amounts are compared at these sizes.
 func DefaultSizes(g *ir.Graph) map[string]int64 {
 	out := map[string]int64{}
 	for _, s := range g.Symbols {
@@ -93,12 +93,12 @@ func Widened(ranges []*ir.Range) []*ir.Range {
 	return out
 }
 
-// SomeOf is how many pieces hold a size: at least one, and perhaps one more than need be.
+// SomeOf is a number of pieces that hold a size: at least one, and at most one too many.
 func SomeOf(size *ir.Expr, piece int) *ir.Expr {
 	return ir.Apply(ir.OpAdd, ir.Apply(ir.OpFloorDiv, size, ir.IntConst(int64(piece))), ir.IntConst(1))
 }
 
-// CeilDiv is a size divided by a constant, rounded up, as it stands.
+// CeilDiv is a size divided by a constant, rounded up. It is not simplified.
 func CeilDiv(e *ir.Expr, by int64) *ir.Expr {
 	return ir.Apply(ir.OpFloorDiv, ir.Apply(ir.OpAdd, e, ir.IntConst(by-1)), ir.IntConst(by))
 }

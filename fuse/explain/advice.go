@@ -5,8 +5,8 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// rewrite says what a program could do for a merge that was refused, in general terms; "" where
-// the merge cannot be, or would gain nothing.
+// rewrite says how a program could be changed so that a refused merge becomes possible; "" if
+// the merge is impossible, or would gain nothing.
 func rewrite(g *ir.Graph, reason ir.Reason, producer, consumer *ir.Value) string {
 	switch reason {
 	case ir.ReasonWritten:
@@ -49,8 +49,8 @@ func isOutput(g *ir.Graph, v *ir.Value) bool {
 	return false
 }
 
-// roof says what bounds a kernel's estimate, and which part of the estimate that alone takes:
-// near 1 the kernel is as fast as the device allows.
+// roof names the resource that bounds a kernel's estimate, and the part of the estimate that
+// this resource alone takes. Near 1, the kernel is as fast as the device allows.
 func (x *explainer) roof(t *tally, total Total) (name string, part *float64) {
 	bytes := float64(*total.Read.Bytes) + float64(*total.Written.Bytes)
 	most := 0.0

@@ -18,14 +18,15 @@ type tally struct {
 	flops       float64
 	special     float64
 	products    float64 // operations of matrix products, two for each multiply-add
-	rate        float64 // of those, a second
+	rate        float64 // of product operations, a second
 	seconds     float64 // of kernels that were added
 	unknown     bool    // some amount depends on a symbol without a size
 	accumulated bool    // seconds holds the time of every kernel already
-	work        []Work  // flops, special and products once more, over symbols
+	work        []Work  // the same flops, special functions and products, over symbols
 }
 
-// points is a number of points that something is computed at, and that over symbols.
+// points is the number of points at which something is computed, as a number and as an
+// expression over symbols.
 type points struct {
 	n    float64
 	size *ir.Expr
@@ -166,7 +167,7 @@ func Touched(v *ir.Value, members []*ir.Value) *ir.Expr {
 			}
 		}
 	}
-	if points.IsConst(0) { // what it tells of tiles is read
+	if points.IsConst(0) { // a bound of a mask: no point loads it, but tiles read it
 		return algebra.Bytes(v)
 	}
 	return atMost(points, v)

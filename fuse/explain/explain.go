@@ -34,13 +34,13 @@ type Explanation struct {
 	Unfused Total            `json:"unfused"` // every operation as written, a kernel each
 	States  []StateNote      `json:"states,omitempty"`
 
-	// Places are where the values of the plan come from, by name: what details call them
-	// by may be a name that no program has.
+	// Places are where the values of the plan come from, by name. Passes make values whose
+	// names are in no program.
 	Places map[string]Part `json:"-"`
 }
 
-// Part is where a value comes from: a place of the program, and of a library function that
-// is called there, the reduction that it is, such as "max"; "" for what is none.
+// Part is where a value comes from: a place of the program, and the place in a library function
+// that is called there. It also names the value's reduction, such as "max"; "" for none.
 type Part struct {
 	Span diag.Span
 	Is   string
@@ -77,8 +77,8 @@ type KernelNote struct {
 	Mapping     string      `json:"mapping"`
 	Rows        []RangeNote `json:"rows"`
 	Cols        []RangeNote `json:"cols"`
-	Folds       string      `json:"folds,omitempty"` // the product whose tiles it folds where it multiplies them: that is not written
-	Depth       []RangeNote `json:"depth,omitempty"` // which that product sums over
+	Folds       string      `json:"folds,omitempty"` // the product whose tiles it folds as it multiplies them, so that the product is not written
+	Depth       []RangeNote `json:"depth,omitempty"` // the ranges that this product sums over
 	Operations  []Operation `json:"operations"`
 	Reads       []Transfer  `json:"reads"`
 	Writes      []Transfer  `json:"writes"`
@@ -122,9 +122,9 @@ type Transfer struct {
 // Class is a kernel's body for one class of sizes.
 type Class struct {
 	When     string   `json:"when,omitempty"`  // "" takes everything
-	Terms    []string `json:"terms,omitempty"` // of When, which holds where all of them do; without those on 32 bits
+	Terms    []string `json:"terms,omitempty"` // the parts of When, all of which must hold; without those on 32-bit offsets
 	Schedule Schedule `json:"schedule"`
-	Slices   string   `json:"slices,omitempty"` // of a tile's columns, whose sums pass through memory: a number, or an expression over sizes that are not known
+	Slices   string   `json:"slices,omitempty"` // number of slices of a tile's columns, whose sums pass through memory; an expression if sizes are not known
 	Passes   int      `json:"passes"`           // over the columns
 	Kept     int      `json:"kept"`             // values of a row that stay on chip between passes
 }
@@ -175,8 +175,8 @@ type RefusalNote struct {
 // StateNote says how an input that is state gets its next value.
 type StateNote struct {
 	Name    string `json:"name"`
-	InPlace bool   `json:"in_place"`      // in the memory of the present one
-	Why     string `json:"why,omitempty"` // it has a second buffer, where it has
+	InPlace bool   `json:"in_place"`      // whether the next value takes the memory of the present one
+	Why     string `json:"why,omitempty"` // why it has a second buffer; "" if it has none
 }
 
 // statesOf describes the states of a plan.
@@ -333,7 +333,8 @@ func (x *explainer) classes(k *ir.Kernel, n *KernelNote) *ir.Variant {
 	return k.Variants[chosen]
 }
 
-// termsText lists what a condition is made of, each once: without that offsets fit 32 bits.
+// termsText lists the parts of a condition, each once, except those that say that offsets fit
+// 32 bits.
 func termsText(when *ir.Expr) []string {
 	var out []string
 	for _, e := range ir.Conjuncts(when) {
@@ -348,7 +349,7 @@ func termsText(when *ir.Expr) []string {
 func fits32(e *ir.Expr) bool { return e.Op == ir.OpLt && e.Args[1].IsConst(forecast.Largest32) }
 
 // refusals describes the merges that were not taken between kernels that run at these sizes. A plan
-// holds kernels for other sizes too, and what they are refused says nothing of these.
+// also has kernels for other sizes; their refusals are left out.
 func (x *explainer) refusals(g *ir.Graph, plan *ir.Plan) (out []RefusalNote) {
 	runs, written := map[string]bool{}, map[string]bool{}
 	for _, k := range plan.Kernels {
@@ -369,8 +370,8 @@ func (x *explainer) refusals(g *ir.Graph, plan *ir.Plan) (out []RefusalNote) {
 	return out
 }
 
-// refusal describes a merge that was not taken. Where the read that stands between
-// has no place in the program, as in library functions, the reader has.
+// refusal describes a merge that was not taken. If the read between the two has no place in the
+// program, as in library functions, the place is that of the reader.
 func (x *explainer) refusal(g *ir.Graph, r ir.Refusal) RefusalNote {
 	var producer, consumer *ir.Value
 	for _, v := range g.Values {

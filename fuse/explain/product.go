@@ -8,9 +8,9 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// notWarpgroups says why the matrix product of a kernel does not run as it is fastest, by
-// wgmma on tiles that the tensor copy engine brings; "" where it does, where there is none,
-// and where another way is meant to be faster.
+// notWarpgroups says why the matrix product of a kernel does not run by wgmma on tiles that the
+// tensor copy engine brings, which is the fastest way. It is "" if it does, if there is no
+// product, or if another way is estimated to be faster.
 func (x *explainer) notWarpgroups(k *ir.Kernel, chosen *ir.Variant) string {
 	v := productIn(k)
 	if v == nil || onWarpgroups(chosen) {
@@ -49,8 +49,8 @@ func onWarpgroups(v *ir.Variant) bool {
 	return v.Schedule.Mapping == ir.WarpgroupMapping || v.Schedule.Mapping == ir.AttendWarpgroupMapping || v.Schedule.Mapping == ir.ChainWarpgroupMapping
 }
 
-// missing lists the parts of a condition that do not hold at the sizes, or cannot be
-// told.
+// missing lists the parts of a condition that do not hold at the sizes, or of which that is not
+// known.
 func (x *explainer) missing(when *ir.Expr) []*ir.Expr {
 	var out []*ir.Expr
 	for _, e := range ir.Conjuncts(algebra.OrTrue(when)) {
@@ -61,7 +61,7 @@ func (x *explainer) missing(when *ir.Expr) []*ir.Expr {
 	return out
 }
 
-// lessMissing reports whether less is missing: fewer conditions, or a lower bound.
+// lessMissing reports whether a lacks less than b: fewer conditions, or one with a lower bound.
 func lessMissing(a, b []*ir.Expr) bool {
 	if len(a) != len(b) || len(a) == 0 {
 		return len(a) < len(b)
@@ -75,8 +75,8 @@ func lessMissing(a, b []*ir.Expr) bool {
 	return bound(a[0]) < bound(b[0])
 }
 
-// missingText words a condition that does not hold: those on sizes and strides. Any other
-// compares costs, and another way is faster.
+// missingText describes a condition on a size or a stride that does not hold. It is "" for
+// other conditions: those compare costs, so another way is faster.
 func (x *explainer) missingText(e *ir.Expr) string {
 	a, b := e.Args[0], e.Args[1]
 	value := func(e *ir.Expr) string {
@@ -101,7 +101,7 @@ func (x *explainer) missingText(e *ir.Expr) string {
 // copyBytes is what addresses and strides of the tensor copy engine are multiples of.
 const copyBytes = 16
 
-// withoutWarpgroups says why a product has no variant for warpgroups whatever the sizes.
+// withoutWarpgroups says why a product has no variant for warpgroups at any size.
 func (x *explainer) withoutWarpgroups(k *ir.Kernel, v *ir.Value) string {
 	if k.Numerics == ir.Strict {
 		return "@strict keeps each rounding of a plain sum"

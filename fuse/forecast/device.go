@@ -1,6 +1,7 @@
-// Package forecast says how busy a kernel will keep a large device, from sizes alone: what graph passes may ask
-// of schedules before there are any. The schedules use the same figures. They are those of one device, whatever a
-// program runs on, so that sums are cut, and rounded, alike everywhere.
+// Package forecast estimates, from sizes alone, how busy a kernel will keep a large device. Graph passes ask it,
+// because they run before there are schedules; schedules use the same figures. The figures are those of one
+// reference device, whichever device a program runs on, so that sums are cut and rounded in the same way
+// everywhere.
 package forecast
 
 import "github.com/fusec/fusec/ir"
@@ -12,24 +13,24 @@ const Fragment = 16
 // constant.
 func FewQueries(n *ir.Expr) bool { return n.Op == ir.OpConst && n.Int <= Fragment }
 
-// ContractLeast is the rows of M and of N from which tiles pay.
+// ContractLeast is the least rows of M, and of N, for which tiles pay.
 const ContractLeast = 32
 
-// HeavyWork is the work of a point beyond which the registers of threads that hold a row may not do.
+// HeavyWork is the work of a point beyond which threads that hold a row may run out of registers.
 const HeavyWork = 84
 
 // Figures of devices, and of blocks that keep one busy.
 const (
 	FullDevice        = 2 * ir.ReferenceSMs // blocks that keep a large GPU busy
 	SplitBlocks       = 8 * FullDevice      // blocks to aim for when splitting: many waves leave no long tail
-	AccumulateColumns = 8192                // a row that occupies a block: with longer ones running values would be in memory
-	ThreadsSM         = 2048                // of a multiprocessor at most
+	AccumulateColumns = 8192                // columns of a row for one block: with longer rows, running values would have to be in memory
+	ThreadsSM         = 2048                // most threads of a multiprocessor
 	RegistersSM       = 65536               // of a multiprocessor; a block of 1024 threads may use 64 each
 	AccessBytes       = 16                  // the widest access of one thread
 	WidestVector      = 8
 	Largest32         = 1 << 31 // elements that 32-bit offsets reach
 	LoopThreads       = 512
-	PassUnroll        = 2 // vectors in flight of a thread on a row that is read once, at once
+	PassUnroll        = 2 // vectors in flight of a thread, on a row that is read once and all at once
 )
 
 // CopyAlign is the bytes that the copy engine's addresses and strides are multiples of.

@@ -8,20 +8,21 @@ import (
 
 // What decides whether a scatter of rows pays in chunks of its columns, and in how many.
 const (
-	ScatterListed  = 1024 // columns that a block lists at a time, at least; more take another reading of the keys
-	ScatterColumns = 2    // columns of a chunk for each place, at least
-	ScatterPlaces  = 256  // of a block, at most
-	ScatterBinned  = 32   // columns for each place, at most, that go through bins: no block reads another's keys
+	ScatterListed  = 1024 // columns that a block lists at a time; for more, it reads the keys again
+	ScatterColumns = 2    // least columns of a chunk for each place
+	ScatterPlaces  = 256  // most places of a block
+	ScatterBinned  = 32   // most columns for each place that go through bins, where no block reads the keys of another
 	ScatterGrid    = ir.ReferenceSMs * ScatterBlocks
-	ScatterBlocks  = 4      // on a multiprocessor
+	ScatterBlocks  = 4      // blocks on a multiprocessor
 	ScatterKey     = 1.1e-9 // seconds in which a block reads a key
 )
 
-// ScatterTiles are the places of a block that reads all keys, most first: the more, the
-// fewer blocks read the same keys.
+// ScatterTiles are the numbers of places of a block that reads all keys, largest first. The
+// more places a block has, the fewer blocks read the same keys.
 var ScatterTiles = []int{ScatterPlaces, 64, 16, 8}
 
-// ScatterTile is the places of a block, of so many batches of places with so many columns each.
+// ScatterTile is the places of a block, for so many batches of to places with cols columns
+// each.
 func ScatterTile(batch, to, cols float64) float64 {
 	least := ScatterTiles[len(ScatterTiles)-1]
 	for _, t := range ScatterTiles {

@@ -13,12 +13,12 @@ const (
 	MostSplits   = 8    // blocks of a cluster on every device that has clusters
 	sliceTile    = 64   // rows of a tile of a small product
 	shortSum     = 1024 // columns that one kernel sums in a few microseconds, however few its tiles
-	SplitKPoints = 16   // columns, and the square of it rows of M times rows of N, from which tiles pay
+	SplitKPoints = 16   // least columns for tiles; rows of M times rows of N have to be at least its square
 )
 
-// SplitKFills reports whether a sum of products has tiles enough to keep a device
-// busy, once their columns are split, or is so short that a second kernel takes longer
-// than it would save: it needs no partial results.
+// SplitKFills reports whether a sum of products needs no partial results: it has enough tiles
+// to keep a device busy once their columns are split, or it is so short that a second kernel
+// would take longer than it saves.
 func SplitKFills(v *ir.Value, sizes map[string]int64) bool {
 	m, n := form.Crossing(v)
 	if m == nil {

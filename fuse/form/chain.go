@@ -8,14 +8,14 @@ import (
 )
 
 // Chained contractions: sums over keys of values, weighted by any function of one or more products of 16-bit
-// tensors, as the gradients of attention are. They run as streams do, without a running maximum: no weight is
-// written, and the products are computed again by each chain that reads them.
+// tensors. The gradients of attention are such sums. They run like streams, but without a running maximum: no
+// weight is written, and each chain computes the products that it reads again.
 
 const (
 	// LargestChain is the most depth of a product of a chain, and the most columns of its values.
 	LargestChain = 128
-	// mostChained is the most products that the weights of a chain are made of: their tiles share a block's
-	// memory, and their scores its registers.
+	// mostChained is the most products that the weights of a chain are made of. Their tiles share the
+	// shared memory of a block, and their scores its registers.
 	mostChained = 2
 )
 
@@ -24,10 +24,10 @@ type ChainFinder struct {
 	graph    *ir.Graph
 	Products map[*ir.Value]bool // what weights may be made of
 	through  map[*ir.Value]bool // pointwise values that read a product, and are no results
-	wide     map[*ir.Value]bool // values of which more is read than what 16 bits keep
+	wide     map[*ir.Value]bool // values of which some reader needs more precision than 16 bits
 }
 
-// NewChainFinder looks for chains in a graph whose products are still values that any reader shares.
+// NewChainFinder looks for chains in a graph whose products may still have other readers.
 func NewChainFinder(g *ir.Graph) *ChainFinder {
 	c := &ChainFinder{graph: g, Products: map[*ir.Value]bool{}, through: map[*ir.Value]bool{}, wide: map[*ir.Value]bool{}}
 	results, sizes := map[*ir.Value]bool{}, algebra.DefaultSizes(g)
@@ -51,7 +51,8 @@ func NewChainFinder(g *ir.Graph) *ChainFinder {
 	return c
 }
 
-// Chains returns the chained contractions of a graph whose products belong to them already.
+// Chains returns the chained contractions of a graph in which each chain has products of its
+// own.
 func Chains(g *ir.Graph) (out []*Stream) {
 	if g.Numerics != ir.Fast {
 		return nil
@@ -70,7 +71,8 @@ func Chains(g *ir.Graph) (out []*Stream) {
 	return out
 }
 
-// Expand writes an expression over products, where it reads some through pointwise values.
+// Expand writes an expression directly over the products that it reads through pointwise
+// values.
 func (c *ChainFinder) Expand(e *ir.Expr) *ir.Expr {
 	for {
 		grown := Expand(e, c.through)
@@ -131,7 +133,8 @@ func (c *ChainFinder) narrows(v *ir.Value) bool {
 	return !slices.ContainsFunc(summed(v), func(f *ir.Expr) bool { return c.Reads(f) && !IsHalf(WithoutWidening(f).Type) })
 }
 
-// scores lists the products that a chain's weights read; false where one of them cannot be part of it.
+// scores lists the products that a chain's weights read; false if one of them cannot be part of the
+// chain.
 func (c *ChainFinder) scores(s *Stream) bool {
 	keys, values := algebra.RangeSet(s.Keys), TensorType(s.Value)
 	for _, l := range ir.Loads(s.Factor) {
@@ -175,8 +178,8 @@ func (s *Stream) fitsChain(sizes map[string]int64, facts ir.Facts) bool {
 	return true
 }
 
-// SidesAt divides the factors of a product, at the indices of a load, by whether they depend on the keys; ok is
-// false where one depends on rows of a chain too that its values do not have.
+// SidesAt divides the factors of a product, at the indices of a load, by whether they depend on the keys. ok is
+// false if a factor depends on the keys and also on rows of the chain on which its values do not depend.
 func (s *Stream) SidesAt(load *ir.Expr, facts ir.Facts) (q, k *ir.Expr, ok bool) {
 	value, keys, rows := AxesIn(s.Out, s.Value), algebra.RangeSet(s.Keys), map[*ir.Range]bool{}
 	for _, r := range s.Out.Axes {

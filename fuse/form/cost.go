@@ -5,7 +5,7 @@ import "github.com/fusec/fusec/ir"
 // Cost is the work of one evaluation of an expression.
 type Cost struct{ Slots, Special, Nodes int }
 
-// loadSlots is what a load counts as.
+// loadSlots is the slots that a load counts as.
 const loadSlots = 4
 
 // CostOf adds up the table's figures over the nodes of e, shared nodes once.

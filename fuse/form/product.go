@@ -22,7 +22,7 @@ func ProductOf(factors []*ir.Expr) *ir.Expr {
 	return out
 }
 
-// summed is the factors of what a plain sum adds up; none where a value is no such sum.
+// summed is the factors of the terms of a plain sum; none if v is no such sum.
 func summed(v *ir.Value) []*ir.Expr {
 	if v.Reduce == nil || v.Reduce.Op != ir.Sum || v.Reduce.Where != nil {
 		return nil
@@ -149,7 +149,7 @@ func Split(factors []*ir.Expr, ranges func(*ir.Expr) map[*ir.Range]bool) (p Side
 		case algebra.Subset(own, p.RangesB):
 			p.B = append(p.B, f)
 		default:
-			return p, false // it depends on ranges of both
+			return p, false // the factor depends on ranges of both sides
 		}
 	}
 	return p, len(p.B) > 0
@@ -177,8 +177,8 @@ func PlainLoad(e *ir.Expr) bool {
 	return e.Op == ir.OpLoad
 }
 
-// isProduct reports whether v sums products of tensors of 16-bit floats, or of f32 where each of two sides lacks
-// rows of the other: squares of f32 are summed in most programs, and are no scores.
+// isProduct reports whether v sums products of tensors of 16-bit floats, or of f32. In f32, each of the two
+// sides has to lack rows of the other: most programs sum squares of f32, and these are no scores.
 func isProduct(v *ir.Value) bool {
 	if v.Again || summed(v) == nil || len(FactorsOf(uncast(v.Body))) < 2 {
 		return false
@@ -203,7 +203,7 @@ func TensorType(e *ir.Expr) ir.DType {
 	return t
 }
 
-// uncast drops conversions between floats, which fast kernels do not make.
+// uncast drops conversions between floats. Under fast, kernels do not round there.
 func uncast(e *ir.Expr) *ir.Expr {
 	return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
 		if e.Op == ir.OpMul {

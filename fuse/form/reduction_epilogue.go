@@ -14,7 +14,7 @@ import (
 // for each row and chunk. A sum of exponentials about the row's maximum is taken about the chunk's
 // maximum, and rescaled when the chunks are combined (Milakov and Gimelshein, "Online normalizer
 // calculation for softmax", 2018). A picked element is the sum of the chunk's elements whose index is the
-// one asked for.
+// picked one.
 
 const (
 	FoldTile  = 128     // points of a chunk; tiles are a multiple of it wide
@@ -78,8 +78,8 @@ func (m *Recogniser) Unwritten() map[*ir.Value]bool {
 	return out
 }
 
-// reductionEpilogue describes how a product's readers use it; neither result is set where none of them
-// reduces it. The product of a miss is the reader because of which it must be written.
+// reductionEpilogue describes how a product's readers use it; neither result is set if none of them
+// reduces it. The product of a miss is the reader because of which the product must be written.
 func (m *Recogniser) reductionEpilogue(v *ir.Value) (*ReductionEpilogue, *miss) {
 	t := &ReductionEpilogue{Product: v, Axis: -1}
 	common := map[int]bool{}
@@ -251,7 +251,7 @@ func (m *Recogniser) foldsAlone(u *ir.Value, t *ReductionEpilogue, follows map[*
 	return ok
 }
 
-// Weighed reads a sum as one of exp(scale*(logit - max))*rest; rest is nil for 1.
+// Weighed matches a sum of exp(scale*(logit - max))*rest; rest is nil for 1.
 func (m *Recogniser) Weighed(u *ir.Value, t *ReductionEpilogue, follows map[*ir.Value]bool) (x Exponential, rest *ir.Expr, ok bool) {
 	if u.Reduce.Op != ir.Sum || u.Reduce.Where != nil || len(u.Reduce.Ranges) != 1 {
 		return x, nil, false

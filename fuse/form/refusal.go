@@ -20,8 +20,8 @@ func Refuse(reason ir.Reason, span diag.Span, format string, args ...any) *Refus
 	return &Refusal{reason, fmt.Sprintf(format, args...), span}
 }
 
-// Shape lists the extents of ranges as a type has them: [N, 64]. In messages loops go by their extents, because
-// the program names few of them.
+// Shape lists the extents of ranges as a type does: [N, 64]. Messages name loops by their extents, because few
+// loops have names in the program.
 func Shape(ranges []*ir.Range) string {
 	var extents []string
 	for _, r := range ranges {
@@ -30,8 +30,8 @@ func Shape(ranges []*ir.Range) string {
 	return "[" + strings.Join(extents, ", ") + "]"
 }
 
-// WrittenAnyway refuses to keep a value out of memory that goes there for another reason: reader, or the graph, whose
-// result it is where reader is nil.
+// WrittenAnyway refuses to keep a value out of memory because it is written anyway: for reader, or, if reader is nil,
+// as a result of the graph.
 func WrittenAnyway(span diag.Span, v, reader *ir.Value) *Refusal {
 	if reader == nil {
 		return Refuse(ir.ReasonWritten, span, "%s is a result of the graph, so it is written in any case", v.Name)

@@ -12,7 +12,7 @@ import (
 // kernel, a range of columns, and the result at each column is the fold of the columns so far. Prologues
 // and epilogues at the same index share the loop.
 
-// Scan is how a value is computed in one pass.
+// Scan describes a value that is a prefix scan.
 type Scan struct {
 	Axis    *ir.Range // the output index that bounds the range
 	Over    *ir.Range // the reduced range

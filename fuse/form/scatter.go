@@ -70,7 +70,8 @@ func placeIn(e *ir.Expr) *ir.Expr {
 	return e
 }
 
-// defined is the definition of a local, unless that is a read, which is done once.
+// defined is the definition of a local, unless that is a read: a read stays a local, so that it
+// is done once.
 func defined(e *ir.Expr) *ir.Expr {
 	for e.Op == ir.OpLocal && e.Local.Def != nil && algebra.ReadIn(e.Local.Def) == nil {
 		e = e.Local.Def

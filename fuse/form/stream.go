@@ -13,7 +13,7 @@ import (
 // themselves, as in softmax(q k^T) v however it is written. Nothing here knows a name: what counts is on
 // which ranges the factors depend, and whether a maximum is that of the exponent.
 
-// InStreams is the reductions that run as part of a stream, and must not be cut any more.
+// InStreams is the reductions that run as part of a stream, and so must not be cut.
 func InStreams(g *ir.Graph) map[*ir.Value]bool {
 	out := map[*ir.Value]bool{}
 	if g.Numerics == ir.Strict {
@@ -22,7 +22,7 @@ func InStreams(g *ir.Graph) map[*ir.Value]bool {
 	streams, _ := NewRecogniser(g).Streams()
 	for _, s := range streams {
 		if len(s.Epilogue) > 0 {
-			continue // not in the form of a stream, because the device runs none
+			continue // the value is not in the form of a stream yet, because the device runs none
 		}
 		for _, v := range append([]*ir.Value{s.Out, s.Score.From, s.Weight.Max.From}, s.Sums...) {
 			out[v] = true
@@ -43,7 +43,7 @@ type Stream struct {
 	Keys     []*ir.Range
 	Score    *ir.Expr                    // the load of the scores
 	Weight   Exponential                 // weight of each key
-	Factor   *ir.Expr                    // factor by which the weight multiplies the exponential; nil for 1
+	Factor   *ir.Expr                    // the weight is the exponential times this factor; nil for 1
 	Value    *ir.Expr                    // what is summed
 	Epilogue []func(e *ir.Expr) *ir.Expr // what all terms have in common, applied to the sum, innermost first
 	Sums     []*ir.Value                 // other sums of the same exponentials
@@ -63,8 +63,8 @@ type Exponential struct {
 type Recogniser struct {
 	Graph    *ir.Graph
 	products map[*ir.Value]bool        // sums of products of two 16-bit tensors
-	rows     map[*ir.Value]operandRows // of products, as they are asked for
-	near     map[*ir.Value]bool        // pointwise values that read a product which is reduced
+	rows     map[*ir.Value]operandRows // of products, computed when first needed
+	near     map[*ir.Value]bool        // pointwise values that read a reduced product
 	Whole    map[*ir.Value]*ir.Expr    // bodies of reductions and results, over products
 	loads    [][]*ir.Expr              // of each value of the graph
 	users    map[*ir.Value][]*ir.Value // reductions, and results, whose bodies read a product
@@ -74,12 +74,12 @@ type Recogniser struct {
 // substituted: mask, bias and softmax take a few dozen.
 const largestStream = 1000
 
-// mostProducts is the most products that such a body reads: scores and a few beside them. A residual stream
-// is a sum of products of every layer, and writing it out for each reader takes longer the deeper the network is.
+// mostProducts is the most products that such a body reads: the scores and a few more. A residual stream is a sum
+// of products of all layers; substituting it into each reader would take longer the deeper the network is.
 const mostProducts = 8
 
-// NewRecogniser looks at the values of a graph that are near products. Most graphs have none: then it
-// looks no further.
+// NewRecogniser looks at the values of a graph that are near products. Most graphs have none, and it
+// is done at once.
 func NewRecogniser(g *ir.Graph) *Recogniser {
 	m := &Recogniser{Graph: g, products: map[*ir.Value]bool{}, near: map[*ir.Value]bool{},
 		rows: map[*ir.Value]operandRows{}, Whole: map[*ir.Value]*ir.Expr{}, users: map[*ir.Value][]*ir.Value{}}
@@ -125,7 +125,7 @@ func NewRecogniser(g *ir.Graph) *Recogniser {
 // directly or through pointwise values, and not only as the operand of another product; or they are in
 // exponents, which may be those of weights.
 func (m *Recogniser) reduced() map[*ir.Value]bool {
-	out, by := map[*ir.Value]bool{}, map[*ir.Value]map[*ir.Value]bool{} // by: the products that a pointwise value is of
+	out, by := map[*ir.Value]bool{}, map[*ir.Value]map[*ir.Value]bool{} // by: the products from which a pointwise value is computed
 	add := func(to map[*ir.Value]bool, loads []*ir.Expr) {
 		for _, l := range loads {
 			if m.products[l.From] {
@@ -168,8 +168,8 @@ func Contains(list []*ir.Value, v *ir.Value) bool {
 }
 
 // expand substitutes into e the pointwise values between it and the products that it reads. It also
-// substitutes values that are computed for each pair of a row of one operand and a row of the other, as
-// masks and biases are.
+// substitutes values with an element for each pair of a row of one operand and a row of the other, such
+// as masks and biases.
 func (m *Recogniser) expand(e *ir.Expr, through map[*ir.Value]bool) *ir.Expr {
 	for {
 		grown := Expand(e, through)
@@ -190,12 +190,12 @@ func (m *Recogniser) expand(e *ir.Expr, through map[*ir.Value]bool) *ir.Expr {
 	}
 }
 
-// pairSlots is the most work for which a value of each pair is computed again instead of being written and
-// read: less than the pair's share of the products.
+// pairSlots is the most work of a value of each pair that is computed again instead of being written and
+// read. It is less than the multiplications of a pair take.
 const pairSlots = 120
 
-// pairs are the products that an expression reads, each with the ranges of the rows of its two operands. They say
-// which values are computed for each pair of such rows.
+// pairs are the products that an expression reads, each with the ranges of the rows of its two operands. From
+// these follows which values have an element for each pair of rows.
 type pairs []pair
 
 type pair struct {
@@ -212,7 +212,7 @@ func (p pairs) distinct() int {
 	return len(seen)
 }
 
-// pairsIn finds the products that e reads, once for all loads of e.
+// pairsIn finds the products that e reads, so that this is done once for all loads of e.
 func (m *Recogniser) pairsIn(e *ir.Expr) (out pairs) {
 	for _, p := range ir.Loads(e) {
 		if !m.products[p.From] {
@@ -349,7 +349,8 @@ func (m *Recogniser) match(v *ir.Value) (*Stream, *miss) {
 	return s, nil
 }
 
-// weightIn is the exponential of a product among factors, and the load of that product; nil where there is none.
+// weightIn returns the factor that is an exponential of a product, and the load of that product; nil if there is
+// none.
 func (m *Recogniser) weightIn(factors []*ir.Expr, bound map[*ir.Range]bool) (weight, score *ir.Expr) {
 	for _, f := range factors {
 		if l := m.productIn(f, bound); l != nil && Stripped(f).Op == ir.OpExp {
@@ -359,8 +360,9 @@ func (m *Recogniser) weightIn(factors []*ir.Expr, bound map[*ir.Range]bool) (wei
 	return nil, nil
 }
 
-// relate writes the bodies of what reads a product over that product and over other values. What belongs
-// to another product, as projected values do, is read where that product's kernel writes it.
+// relate writes the bodies of the values that read a product over this product and over other values.
+// Values of other products, such as projected values, stay loads of what the kernels of those products
+// write.
 func (m *Recogniser) relate(score *ir.Value) {
 	through, after := map[*ir.Value]bool{}, map[*ir.Value]bool{score: true}
 	for i, v := range m.Graph.Values {
@@ -413,8 +415,8 @@ func (m *Recogniser) Exponential(e *ir.Expr, bound map[*ir.Range]bool) (Exponent
 	return x, SameAt(x.Logit, Stripped(body), x.Max, algebra.RangesOf(bound), m.Graph.Facts())
 }
 
-// SameAt reports whether body, of the reduction that load reads, is e when the reduction's ranges are
-// replaced by keys.
+// SameAt reports whether the body of the reduction that load reads equals e, with the reduction's
+// ranges replaced by keys.
 func SameAt(e, body, load *ir.Expr, keys []*ir.Range, facts ir.Facts) bool {
 	v := load.From
 	if len(v.Reduce.Ranges) != len(keys) {

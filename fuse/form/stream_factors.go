@@ -7,16 +7,16 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// LargestHead is the most depth of a score, and the most columns of a value, whose tiles fit on chip;
-// LargestWideHead is that of f32, which takes more room there.
+// LargestHead is the largest depth of a score, and the most columns of a value, for which tiles fit
+// on chip; LargestWideHead is the same for f32, which takes more room.
 const (
 	LargestHead     = 256
 	LargestWideHead = 128
-	ShortWideKeys   = 128 // keys of f32 with which rows of scores lie in the memory of a product of rows
+	ShortWideKeys   = 128 // most keys of f32 for which the rows of scores fit the shared memory of a row product
 )
 
-// Factors flattens a term of the sum into the factors that depend on the keys, and puts others into the epilogue,
-// which keeps a sum over no keys 0.
+// Factors flattens a term of the sum into the factors that depend on the keys, and puts the others into the
+// epilogue. The epilogue keeps a sum over no keys 0.
 func (s *Stream) Factors(e *ir.Expr) []*ir.Expr {
 	factors := s.split(e, algebra.RangeSet(s.Keys))
 	s.overNothing()

@@ -5,8 +5,8 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// FewColumns is the most taps and channels, counted together, of windows whose rows threads read one by one into a
-// single tile: then all reads of a row are under way at once.
+// FewColumns is the most taps times channels of windows that threads read row by row into a single tile. All reads
+// of a row are then under way at the same time.
 const FewColumns = 96
 
 // Products for which what windows cover is copied to shared memory.
@@ -15,8 +15,8 @@ const (
 	HaloPlanes = 64 // most channels, for tensor cores
 )
 
-// HaloColumns is the most taps and channels, counted together, of windows all of whose planes are in shared memory at
-// a time, beside their weights.
+// HaloColumns is the most taps times channels of windows whose planes are all in shared memory at the same time,
+// beside their weights.
 func HaloColumns(t ir.DType) int64 {
 	if IsHalf(t) {
 		return 256

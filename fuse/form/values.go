@@ -45,15 +45,15 @@ func BodyAt(load *ir.Expr) *ir.Expr {
 	return ir.Where(guard, GuardLoads(body), load.Fill)
 }
 
-// filledView is a read of elements that a view only moves, where a condition holds, and a fill elsewhere, as one
-// load with that fill: a convolution's padding stays a bound of its input though groups of channels are a view of
-// it. It is nil where the body is no such read, or where elements exist for which the condition does not hold.
+// filledView writes a choice, between an element of a view and a fill, as one load with that fill. So the padding
+// of a convolution stays a bound of its input, even if its groups of channels are a view of that. It is nil if
+// the body is not such a choice, or if the condition excludes elements that exist.
 func filledView(body, guard, fill *ir.Expr) *ir.Expr {
 	if body.Op != ir.OpLoad || body.Type != fill.Type || body.Fill != nil && !ir.Equal(body.Fill, fill) {
 		return nil
 	}
 	if slices.ContainsFunc(body.Args, func(at *ir.Expr) bool { return ir.Has(at, ir.OpLoad) }) {
-		return nil // where the condition does not hold, what tells the place must not be read
+		return nil // the index reads memory, which must not happen where the condition does not hold
 	}
 	inside := ir.Inside(body.From.Shape(), body.Args, ir.Facts{})
 	if inside == nil || !ir.Implies(inside, guard, ir.Facts{}) {
@@ -62,7 +62,8 @@ func filledView(body, guard, fill *ir.Expr) *ir.Expr {
 	return ir.Load(body.From, body.Args, fill).At(body.Span)
 }
 
-// GuardLoads makes every load safe to evaluate outside its tensor, where what it gives is not used.
+// GuardLoads gives every load a fill, so that it can be evaluated outside its tensor; the result is
+// not used there.
 func GuardLoads(e *ir.Expr) *ir.Expr {
 	return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
 		if e.Op == ir.OpLoad && e.Fill == nil {
@@ -72,7 +73,7 @@ func GuardLoads(e *ir.Expr) *ir.Expr {
 	})
 }
 
-// CanonicalHash is equal for values that differ in the names of ranges only.
+// CanonicalHash is equal for values that differ only in the names of ranges.
 func CanonicalHash(v *ir.Value) uint64 {
 	h := v.Body
 	subst := map[*ir.Range]*ir.Expr{}
@@ -84,7 +85,7 @@ func CanonicalHash(v *ir.Value) uint64 {
 	return ir.Substitute(h, subst).Hash() ^ uint64(len(v.Axes))<<56 ^ uint64(v.Type)
 }
 
-// SameDefinition reports whether two values differ in the names of ranges only.
+// SameDefinition reports whether two values differ only in the names of ranges.
 func SameDefinition(u, v *ir.Value) bool {
 	ru, rv := algebra.AllRanges(u), algebra.AllRanges(v)
 	if u.Type != v.Type || len(ru) != len(rv) || len(u.Axes) != len(v.Axes) || (u.Reduce == nil) != (v.Reduce == nil) {

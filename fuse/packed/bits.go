@@ -87,7 +87,7 @@ func (f bitField) lower(n int64) (bitField, bool) {
 	case !ok || width == 0:
 		return f, false
 	case int(width) >= f.width:
-		return f, !f.signed // then the sign would be copied into the bits above
+		return f, !f.signed // the sign of a signed field would be copied into the bits above
 	default:
 		return bitField{first: f.first, width: int(width)}, true
 	}

@@ -1,5 +1,5 @@
-// Package packed finds the elements that are packed into integers: which bits of what a thread reads hold each of them,
-// and what computes them from these bits.
+// Package packed finds elements that are packed into integers: which bits of an integer hold each element, and how the
+// element is computed from these bits.
 package packed
 
 import (

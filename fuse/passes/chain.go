@@ -8,17 +8,18 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// chainOperations is the operations of products that are computed again in the time in which a byte would go
-// through memory: what tiles through mma.sync reach of the tensor cores, over the bandwidth. It is about the same
-// on an A100 and on an H200.
+// chainOperations is the operations of products that can be computed again in the time in which one byte is
+// moved: the rate that tiles through mma.sync reach, over the bandwidth. It is about the same on an A100 and on
+// an H200.
 const chainOperations = 80
 
 // chainPoints is the least elements of a product whose kernels take longer than their launches.
 const chainPoints = 1 << 18
 
-// chainProducts gives sums that weigh values by a function of products, as the gradients of attention do, products
-// of their own, which they compute again as they go: no kernel writes a product then, nor a weight. It does so where
-// nothing else needs the products written, and the estimate says that computing them again takes less time.
+// chainProducts gives sums that weigh values by a function of products, such as the gradients of attention, products
+// of their own. Their kernels compute these again tile by tile, so that no kernel writes a product or a weight. It
+// does so if nothing else needs the products written, and if the estimate says that computing them again takes less
+// time.
 func chainProducts(g *ir.Graph) {
 	if !mayAddKernels(g) || !form.NewChainFinder(g).Any() {
 		return
@@ -64,7 +65,7 @@ type chainRewrite struct {
 	touched    map[*ir.Value]bool        // the products that chains read
 	before     map[*ir.Value][]*ir.Value // new values, by the value that they are inserted before
 
-	statistics map[statistic]*ir.Value // new numbers of rows
+	statistics map[statistic]*ir.Value // new values with one number for each row
 }
 
 func newChainRewrite(g *ir.Graph) *chainRewrite {
@@ -73,7 +74,7 @@ func newChainRewrite(g *ir.Graph) *chainRewrite {
 }
 
 // readsSum reports whether a product of a stream is itself a sum over keys that is rewritten: the output of another
-// chain, or a softmax times values, as where a gradient depends on which of the results is the greatest.
+// chain, or a softmax times values. That happens where a gradient depends on which result is the largest.
 func (c *chainRewrite) readsSum(s *form.Stream) bool {
 	return slices.ContainsFunc(s.Products(), func(l *ir.Expr) bool {
 		return slices.Contains(c.softmaxes, l.From) ||
@@ -81,7 +82,8 @@ func (c *chainRewrite) readsSum(s *form.Stream) bool {
 	})
 }
 
-// softmax reports whether a sum weighs by exponentials about their maximum, as streams do.
+// softmax reports whether v is a sum weighted by exponentials about their maximum, as streams
+// are.
 func (c *chainRewrite) softmax(v *ir.Value) bool {
 	s := &form.Stream{Out: v, Keys: v.Reduce.Ranges}
 	reading := slices.DeleteFunc(s.Factors(c.Expand(v.Body)), func(f *ir.Expr) bool { return !c.Reads(f) })
@@ -135,7 +137,8 @@ func (c *chainRewrite) pays() bool {
 	return points >= chainPoints && again <= chainOperations*bytes
 }
 
-// weightKey is the same for chains whose weights are the same function, as those of queries and of keys are.
+// weightKey is the same for chains whose weights are the same function, such as the gradients of queries and
+// of keys.
 func weightKey(s *form.Stream) uint64 {
 	key := uint64(0)
 	for _, l := range s.Out.Loads() {
@@ -167,7 +170,7 @@ func (c *chainRewrite) rewrite(s *form.Stream) {
 	c.sum(s.Out, ir.Apply(ir.OpMul, weight, s.Value), s.Epilogue)
 }
 
-// own is the load of a new product that is what the given load of one is, over the rows and keys of a chain.
+// own loads a new copy of the product that l loads, over the rows and keys of a chain.
 func (c *chainRewrite) own(s *form.Stream, l *ir.Expr) *ir.Expr {
 	free := ir.FreeRanges(l)
 	var ranges []*ir.Range
@@ -191,7 +194,8 @@ func (c *chainRewrite) own(s *form.Stream, l *ir.Expr) *ir.Expr {
 	return ir.Load(v, ir.Indices(ranges), nil).At(l.Span)
 }
 
-// depthOf makes ranges for another sum over what a product sums over, and maps the product's to them.
+// depthOf makes new ranges for a sum over the depth of a product, and maps the product's own ranges
+// to them.
 func (c *chainRewrite) depthOf(product *ir.Value) (to map[*ir.Range]*ir.Expr, depth []*ir.Range) {
 	to = map[*ir.Range]*ir.Expr{}
 	for _, r := range product.Reduce.Ranges {
@@ -208,8 +212,8 @@ func (c *chainRewrite) sum(v *ir.Value, body *ir.Expr, epilogue []func(*ir.Expr)
 }
 
 // exchangeAll rewrites sums over keys of weights times a product as sums over the product's depth: with
-// P = a b^T, sum_j w[i, j] P[i, j] is sum_e a[i, e] (sum_j w[i, j] b[j, e]). The inner sum is a stream, which has
-// no need of P. A product that a chain reads itself stays the sum that it is.
+// P = a b^T, sum_j w[i, j] P[i, j] is sum_e a[i, e] (sum_j w[i, j] b[j, e]). The inner sum is a stream, which does
+// not need P. If a chain reads the product itself, the sum is not rewritten.
 func (c *chainRewrite) exchangeAll() {
 	chained := map[*ir.Value]bool{}
 	for _, s := range c.chains {
@@ -279,8 +283,8 @@ func (c *chainRewrite) inner(v *ir.Value, body *ir.Expr, depth []*ir.Range) *ir.
 	return ir.Load(sum, ir.Indices(ranges), nil)
 }
 
-// unwritten reports whether no kernel has to write a product that the chains had read: each is the scores of a
-// stream, or nothing reads it any more.
+// unwritten reports whether no kernel has to write the products that chains read before: each is now the
+// scores of a stream, or has no reader.
 func (c *chainRewrite) unwritten() bool {
 	streams, _ := form.NewRecogniser(c.graph).Streams()
 	scores := map[*ir.Value]bool{}

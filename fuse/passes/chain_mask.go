@@ -8,8 +8,8 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// masked writes a chain's weight as where(mask, weight, 0), once for each condition on positions that leaves nothing
-// of it where it is false. Tiles of which a mask leaves nothing are not computed.
+// masked writes a chain's weight as where(mask, weight, 0) for each condition on positions without which the weight
+// is 0. Tiles in which no mask holds are then skipped.
 func (c *chainRewrite) masked(s *form.Stream) *ir.Expr {
 	weight := s.Factor
 	var masks []*ir.Expr
@@ -33,7 +33,7 @@ func (c *chainRewrite) masked(s *form.Stream) *ir.Expr {
 	return ir.Where(kept, weight, ir.Num(weight.Type, 0))
 }
 
-// assumed is e with the given side of all choices by a condition.
+// assumed is e with every choice by cond replaced by the given side.
 func assumed(e, cond *ir.Expr, side int) *ir.Expr {
 	return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
 		if e.Op == ir.OpSelect && ir.Equal(e.Args[0], cond) {
@@ -43,7 +43,7 @@ func assumed(e, cond *ir.Expr, side int) *ir.Expr {
 	})
 }
 
-// vanishes reports whether an expression is 0, where its other parts are numbers.
+// vanishes reports whether an expression is 0, if its other parts are finite.
 func (c *chainRewrite) vanishes(e *ir.Expr) bool {
 	switch e.Op {
 	case ir.OpConst:
@@ -63,8 +63,8 @@ func (c *chainRewrite) vanishes(e *ir.Expr) bool {
 	return false
 }
 
-// seesSome reports whether an expression is a maximum under a mask that leaves something of every row: the first
-// element, the last one, or that at the place of the row.
+// seesSome reports whether an expression is a maximum under a mask that leaves at least one element of every
+// row: the first, the last, or the one at the row's own position.
 func (c *chainRewrite) seesSome(e *ir.Expr) bool {
 	e = form.Stripped(e)
 	if e.Op != ir.OpLoad || e.Fill != nil || e.From.Reduce == nil || e.From.Reduce.Op != ir.Max || e.From.Reduce.Where != nil || len(e.From.Reduce.Ranges) != 1 {
@@ -85,7 +85,7 @@ func (c *chainRewrite) seesSome(e *ir.Expr) bool {
 	})
 }
 
-// unmasked reports whether a logit is not a choice of -inf.
+// unmasked reports whether a logit is never chosen to be -inf.
 func unmasked(e *ir.Expr, facts ir.Facts) bool {
 	switch {
 	case e.Op == ir.OpSelect && form.IsMinusInfinity(e.Args[2]):
@@ -98,7 +98,8 @@ func unmasked(e *ir.Expr, facts ir.Facts) bool {
 	return !form.IsMinusInfinity(e)
 }
 
-// decided says whether a condition always or never holds, with integers made of positions compared as positions.
+// decided says whether a condition always or never holds. Integers that are casts of positions are compared as
+// positions.
 func decided(cond *ir.Expr, facts ir.Facts) ir.Truth {
 	return ir.Decide(ir.Rewrite(cond, func(e *ir.Expr) *ir.Expr {
 		switch {

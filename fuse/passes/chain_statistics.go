@@ -7,17 +7,17 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Weights of a softmax divide exponentials by their sum. Where a chain computes weights again, the logarithm of that
-// sum is part of the exponent instead: exp(x - m) / l is exp(x - (m + log l)), and (a / l + b) exp(x - m) is
-// (a + b l) exp(x - (m + log l)). Each row then has one number fewer, and each weight no division.
+// The weights of a softmax are exponentials divided by their sum. If a chain computes weights again, the logarithm
+// of the sum goes into the exponent instead: exp(x - m) / l is exp(x - (m + log l)), and (a / l + b) exp(x - m) is
+// (a + b l) exp(x - (m + log l)). Each row then needs one number fewer, and no weight needs a division.
 
-// statistic is what a pair of numbers of each row makes.
+// statistic is a number of each row computed from two others.
 type statistic struct {
 	op   ir.Op
 	a, b *ir.Value
 }
 
-// logarithms writes the weights of a chain without divisions by sums of exponentials; others stay as they are.
+// logarithms writes the weights of a chain without divisions by sums of exponentials; other divisions stay.
 func (c *chainRewrite) logarithms(s *form.Stream, weight *ir.Expr) *ir.Expr {
 	p := &softmaxPull{c: c, s: s}
 	out := p.pull(weight)
@@ -50,7 +50,8 @@ type softmaxPull struct {
 	sum *ir.Expr // the load of it
 }
 
-// pull is an expression times the sum; nil where it is not divided by one.
+// pull returns e times the sum, written without the division; nil if e is not divided by such a
+// sum.
 func (p *softmaxPull) pull(e *ir.Expr) *ir.Expr {
 	switch e.Op {
 	case ir.OpCast:
@@ -85,7 +86,8 @@ func (p *softmaxPull) pull(e *ir.Expr) *ir.Expr {
 	return nil
 }
 
-// isSum reports whether a load is of a sum of exponentials about their maximum, which is 1 at least or NaN.
+// isSum reports whether a load reads a sum of exponentials about their maximum. Such a sum is at least 1,
+// or NaN.
 func (p *softmaxPull) isSum(l *ir.Expr) bool {
 	if l.Op != ir.OpLoad || l.Fill != nil || l.From.Reduce == nil || l.From.Reduce.Op != ir.Sum || l.From.Reduce.Where != nil {
 		return false
@@ -98,19 +100,19 @@ func (p *softmaxPull) isSum(l *ir.Expr) bool {
 	return m.Op == ir.OpLoad && m.From.Reduce != nil && m.From.Reduce.Op == ir.Max
 }
 
-// beside reports whether an expression is a load of a number of the row that the sum belongs to.
+// beside reports whether an expression loads a number that belongs to the same row as the sum.
 func (p *softmaxPull) beside(l *ir.Expr) bool {
 	return l.Op == ir.OpLoad && l.Fill == nil && slices.EqualFunc(l.Args, p.sum.Args, ir.Equal) && slices.EqualFunc(l.From.Shape(), p.sum.From.Shape(), ir.SameSize)
 }
 
-// about reports whether an expression is a load of the maximum about which the sum's exponentials are.
+// about reports whether an expression loads the maximum of the sum's exponents.
 func (p *softmaxPull) about(e *ir.Expr) bool {
 	x := form.Stripped(form.Stripped(p.c.Expand(p.sum.From.Body)).Args[0])
 	m := form.Stripped(e)
 	return p.beside(m) && m.From == form.Stripped(x.Args[1]).From
 }
 
-// statistic is the load of a value with a number for each row: a times b, or a plus the logarithm of b.
+// statistic loads a value with one number for each row: a times b, or a plus the logarithm of b.
 func (c *chainRewrite) statistic(s *form.Stream, op ir.Op, a, b *ir.Expr) *ir.Expr {
 	key := statistic{op, a.From, b.From}
 	v := c.statistics[key]

@@ -7,10 +7,10 @@ import (
 )
 
 // commuteRows moves factors of an operand's rows from a product's operand to its sums: (r[m] * x[m, k]) @
-// w becomes r times the sums of x @ w. The operand then is a tensor that exists already; none has to be
-// computed, rounded, written and read. It is for factors that depend on a reduction, such as the
-// statistics of a norm: others are computed in one kernel with the operand. An operand with other readers
-// is written anyway, and stays.
+// w becomes r times the sums of x @ w. The operand is then a tensor that exists already, and none has to
+// be computed, rounded, written and read. This is for factors that depend on a reduction, such as the
+// statistics of a norm; other factors are computed in one kernel with the operand. An operand with other
+// readers is written anyway, and is left alone.
 func commuteRows(g *ir.Graph) {
 	if !mayAddKernels(g) {
 		return
@@ -67,8 +67,8 @@ func scaledOperands(g *ir.Graph, rs *reaches) map[*ir.Value]bool {
 }
 
 // scalesRows reports whether v is a product with t as an operand whose factors can be moved to the sums.
-// It is not one where something reduces the product: that may become a reduction epilogue, or a stream
-// with the product as scores.
+// It is false if something reduces the product: that may become a reduction epilogue, or a stream with
+// the product as scores.
 func (rs *reaches) scalesRows(v, t *ir.Value, readers []*ir.Value) bool {
 	for _, r := range readers {
 		if r.Reduce != nil {
@@ -100,9 +100,9 @@ func operandLoad(side *ir.Expr, of map[*ir.Value]bool) (*ir.Expr, bool) {
 	return load, load.Op == ir.OpLoad && load.Fill == nil && of[load.From]
 }
 
-// rowFactors splits the value that a load of v stands for: into an element of a tensor of its type, and
-// finite factors that do not change along the sum, one of which depends on a reduction. inner is nil for
-// any other value.
+// rowFactors splits the value that a load of v reads into an element of a tensor of its type and finite
+// factors. The factors do not change along the sum, and one of them depends on a reduction. inner is nil
+// for any other value.
 func (rs *reaches) rowFactors(v *ir.Value, load *ir.Expr) (inner *ir.Expr, outer []factor) {
 	body := form.BodyAt(load)
 	if body.Op != ir.OpCast || body.Args[0].Type != ir.F32 {

@@ -17,8 +17,8 @@ func factorSums(g *ir.Graph) {
 	factorWhere(g, func(v *ir.Value, f factor) bool { return rs.safe(v, f) })
 }
 
-// factorTiles takes all other factors out of sums of products for tensor cores too: an operand with a
-// factor would be computed before the product, rounded and written.
+// factorTiles also takes all other factors out of sums of products for tensor cores. An operand with
+// such a factor would have to be computed, rounded and written before the product.
 func factorTiles(g *ir.Graph) {
 	factorWhere(g, func(v *ir.Value, _ factor) bool { return form.IsTileProduct(v) })
 }
@@ -60,7 +60,7 @@ func factorSum(g *ir.Graph, v *ir.Value, may func(*ir.Value, factor) bool) *ir.V
 	if allFinite(outer) {
 		none = nil
 	} else if v.Reduce.Where != nil {
-		return nil // a predicate may leave no term, and counting the terms is work
+		return nil // a predicate may leave no terms, and finding that out would be work
 	}
 	v.Body = inner
 	axes := g.NewAxes(v.Shape())
@@ -86,8 +86,8 @@ func factorSum(g *ir.Graph, v *ir.Value, may func(*ir.Value, factor) bool) *ir.V
 	return scaled
 }
 
-// overNothing is the condition that a sum at a point of v has no terms; nil where it always has some. Such
-// a sum is 0, but 0 times a factor that is infinite would be NaN.
+// overNothing is the condition that the sum at a point of v has no terms; nil if it always has some. Such
+// a sum is 0, but an infinite factor times 0 would be NaN.
 func overNothing(g *ir.Graph, v *ir.Value) (none *ir.Expr) {
 	facts := g.Facts()
 	facts.Within = v.Axes

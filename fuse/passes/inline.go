@@ -12,10 +12,10 @@ import (
 // memory-bound kernel on any supported GPU has at least 40 slots to spare for
 // each 4-byte element it moves.
 const (
-	cheapSlots   = 40  // most slots of what every reader computes again
-	freeSlots    = 12  // most slots of what is computed again for every point of a larger reader
-	tileSlots    = 80  // most slots of what is computed again for a tile of a larger reader
-	tilePoints   = 64  // most points of the reader that use one element computed again, and share a tile
+	cheapSlots   = 40  // most slots of a value that every reader computes again
+	freeSlots    = 12  // most slots of a value that is computed again for every point of a larger reader
+	tileSlots    = 80  // most slots of a value that is computed again for a tile of a larger reader
+	tilePoints   = 64  // most points of the reader that share a tile and use one such element
 	largestNodes = 300 // most nodes of an expression after substitution
 )
 
@@ -37,11 +37,11 @@ func inlineCheap(g *ir.Graph) {
 			}
 		} else {
 			c, follows := form.CostOf(v.Body), followsOne(v, products)
-			if multiplied[v] { // tensor cores read what is there; tiles would compute it again, each from what is larger
+			if multiplied[v] { // tensor cores read it from memory; otherwise each tile would compute it again, from more bytes
 				follows = followsOne(v, folded)
 			}
 			if written[v] && readers[v] > 1 && readsLess(v, sizes) {
-				continue // a product needs it written: what else reads it reads that
+				continue // a product needs it written, so its other readers read it too
 			}
 			if readers[v] == 1 && !(follows && multiplied[v]) || c.Slots <= cheapSlots && !follows {
 				inlined[v] = c
@@ -64,8 +64,8 @@ func operandsOf(g *ir.Graph) map[*ir.Value]bool {
 	return out
 }
 
-// tileOperands is the values that products read as operands of tensor cores: they are written, because each tile would
-// compute them again.
+// tileOperands is the values that products read as operands of tensor cores. They are written, because otherwise each
+// tile would compute them again.
 func tileOperands(g *ir.Graph, sizes map[string]int64) map[*ir.Value]bool {
 	out := map[*ir.Value]bool{}
 	if g.OneKernel {
@@ -88,7 +88,7 @@ func tileOperands(g *ir.Graph, sizes map[string]int64) map[*ir.Value]bool {
 	return out
 }
 
-// readsLess reports whether an element of a value takes fewer bytes than what it is computed from.
+// readsLess reports whether a value takes fewer bytes than the tensors that it is computed from.
 func readsLess(v *ir.Value, sizes map[string]int64) bool {
 	made, points, seen := 0.0, algebra.PointsAt(v.Axes, sizes), map[*ir.Value]bool{}
 	for _, l := range v.Loads() {
@@ -100,10 +100,10 @@ func readsLess(v *ir.Value, sizes map[string]int64) bool {
 	return points*float64(v.Type.Size()) < made
 }
 
-// followsOne reports whether a value is computed, element for element in any order, from one of some reductions that
-// nothing else reads. The kernel of the reduction computes the value from the results it holds
-// and writes it in their place, where each reader would compute it again. Products that are never written,
-// such as the scores of a stream, are not among them: they have no such place.
+// followsOne reports whether a value is computed element by element, with its axes in any order, from one of the
+// given reductions that nothing else reads. The kernel of the reduction then computes the value from the results in
+// its registers and writes it in their place; otherwise each reader would compute it again. Products that are never
+// written, such as the scores of a stream, are not among the reductions.
 func followsOne(v *ir.Value, reductions map[*ir.Value]bool) bool {
 	for _, l := range v.Loads() {
 		p := l.From
@@ -161,12 +161,12 @@ func repeats(load *ir.Expr, reader *ir.Value) bool {
 			return true
 		}
 	}
-	return len(algebra.Widened(load.From.Axes)) < len(used) // a window: several indices meet in one axis
+	return len(algebra.Widened(load.From.Axes)) < len(used) // as in a window, one axis has several ranges in its index
 }
 
 // sharesTile reports whether reader is a sum of products in which the points that use an element of the
 // load share a tile: they are few, and none differs in the reduced ranges. The element must be larger than
-// what it is computed from, as a weight that is unpacked is.
+// what it is computed from, as an unpacked weight is.
 func sharesTile(load *ir.Expr, reader *ir.Value, sizes map[string]int64) bool {
 	if reader.Reduce == nil || reader.Reduce.Op != ir.Sum || reader.Body.Op != ir.OpMul {
 		return false

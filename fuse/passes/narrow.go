@@ -6,15 +6,15 @@ import (
 	"github.com/fusec/fusec/ir/num"
 )
 
-// narrowStored gives values the narrowest type that holds what they hold. A value that is converted from a narrower
-// type takes that type, and its readers convert: so logits that a program rounds to bf16 and then widens are written
-// as bf16. A value that all readers round to one narrower type is rounded where it is computed, once, and not by
-// each of them. Results are the same to the last bit, and fewer bytes are written and read.
+// narrowStored gives values the narrowest type that holds all of their elements. A value that is converted from a
+// narrower type takes that type, and its readers convert: logits that a program rounds to bf16 and then widens are
+// written as bf16. A value that all readers round to one narrower type is rounded once, where it is computed, and
+// not by each reader. Results are the same to the last bit, and fewer bytes are written and read.
 func narrowStored(g *ir.Graph) {
 	rounded, kept := roundings(g), stay(g)
-	narrow := map[*ir.Value]ir.DType{} // what loads have now
+	narrow := map[*ir.Value]ir.DType{} // the type that loads of a narrowed value had
 	as := map[*ir.Value]*ir.Value{}    // the value that holds the results of a product, rounded
-	copies := map[*ir.Value]bool{}     // what is nothing but another value, now that it is not widened
+	copies := map[*ir.Value]bool{}     // values that only copy another one, now that they are not widened
 	var out []*ir.Value
 	for _, v := range g.Values {
 		v.MapExprs(func(e *ir.Expr) *ir.Expr { return readNarrow(e, narrow, as) })
@@ -42,8 +42,8 @@ func narrowStored(g *ir.Graph) {
 	}
 }
 
-// stay is the values whose types are not to change: inputs, results, what is computed again where it is read or not
-// written at all, and what such values are computed from and by.
+// stay is the values whose types must not change: inputs, results, values that are not written or are computed
+// again where they are read, and the pointwise values that read those.
 func stay(g *ir.Graph) map[*ir.Value]bool {
 	out := form.NewRecogniser(g).Unwritten()
 	for _, o := range g.Outputs {
@@ -60,11 +60,11 @@ func stay(g *ir.Graph) map[*ir.Value]bool {
 	return out
 }
 
-// rounding is what the readers of a value make of it first.
+// rounding is the first thing that the readers of a value do with it.
 type rounding struct {
 	to      ir.DType // the narrower type to which all of them round it; Invalid where they do not
 	readers []*ir.Value
-	fills   []*ir.Expr // what loads give outside
+	fills   []*ir.Expr // what loads return outside of the value
 	seen    bool
 }
 
@@ -74,7 +74,7 @@ type asRounded struct {
 	to ir.DType
 }
 
-// roundings finds for each value to what its readers round it.
+// roundings finds, for each value, the type to which its readers round it.
 func roundings(g *ir.Graph) map[*ir.Value]rounding {
 	out := map[*ir.Value]rounding{}
 	for _, v := range g.Values {
@@ -109,8 +109,8 @@ func roundings(g *ir.Graph) map[*ir.Value]rounding {
 	return out
 }
 
-// roundedTo is the type to which an expression rounds an argument, where its own value is rounded to a type: the parts
-// that a condition chooses from are rounded as the whole is.
+// roundedTo is the type to which an expression rounds an argument, if the expression itself is rounded to type to. The
+// two branches of a choice are rounded as the choice is.
 func roundedTo(e *ir.Expr, arg int, to ir.DType) ir.DType {
 	switch {
 	case e.Op == ir.OpCast && e.Type.IsFloat() && ir.Holds(e.Args[0].Type, e.Type):
@@ -126,7 +126,7 @@ func widens(e *ir.Expr) bool {
 	return e.Op == ir.OpCast && ir.Holds(e.Type, e.Args[0].Type) && e.Args[0].Type.Size() < e.Type.Size()
 }
 
-// fillsFit reports whether a type holds what loads give outside.
+// fillsFit reports whether a type holds what loads return outside.
 func fillsFit(fills []*ir.Expr, t ir.DType) bool {
 	for _, f := range fills {
 		if num.Round(t, f.Val) != f.Val {
@@ -136,13 +136,13 @@ func fillsFit(fills []*ir.Expr, t ir.DType) bool {
 	return true
 }
 
-// followedByOne reports whether one value alone reads the results of a reduction, element for element: it is computed
-// where the results are.
+// followedByOne reports whether only one value reads the results of a reduction, element by element: it is then
+// computed in the reduction's kernel.
 func followedByOne(v *ir.Value, readers []*ir.Value) bool {
 	return len(readers) == 1 && readers[0].Reduce == nil && followsOne(readers[0], map[*ir.Value]bool{v: true})
 }
 
-// roundedResult is a value of the results of a reduction in a narrower type.
+// roundedResult makes a value that holds the results of a reduction in a narrower type.
 func roundedResult(g *ir.Graph, v *ir.Value, t ir.DType) *ir.Value {
 	axes := g.NewAxes(v.Shape())
 	for d, r := range axes {
@@ -152,7 +152,7 @@ func roundedResult(g *ir.Graph, v *ir.Value, t ir.DType) *ir.Value {
 		Body: ir.Cast(ir.Load(v, ir.Indices(axes), nil), t).At(v.Body.Span)})
 }
 
-// readNarrow makes loads of values that have a narrower type now load that, and convert it.
+// readNarrow makes loads of narrowed values load the narrower type and convert it.
 func readNarrow(e *ir.Expr, narrow map[*ir.Value]ir.DType, as map[*ir.Value]*ir.Value) *ir.Expr {
 	if len(narrow) == 0 {
 		return e
@@ -180,8 +180,8 @@ func readNarrow(e *ir.Expr, narrow map[*ir.Value]ir.DType, as map[*ir.Value]*ir.
 	})
 }
 
-// withoutRoundTrip is what a conversion makes of a number that was converted from the same type to one that holds all
-// of its numbers: that number.
+// withoutRoundTrip drops a conversion to a wider type and back: the wider type holds all numbers of the narrower one,
+// so the number stays the same.
 func withoutRoundTrip(e *ir.Expr) *ir.Expr {
 	if e.Op == ir.OpCast && e.Args[0].Op == ir.OpCast {
 		if inner := e.Args[0].Args[0]; inner.Type == e.Type && ir.Holds(e.Args[0].Type, e.Type) {

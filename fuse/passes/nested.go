@@ -10,13 +10,13 @@ import (
 
 // Limits of joining nested reductions.
 const (
-	nestedAgain   = 3  // how often an element is read at most where the windows of the outer reduction lie over each other
+	nestedAgain   = 3  // most reads of an element where the windows of the outer reduction overlap
 	nestedColumns = 64 // most columns of windows, which a thread folds alone
 )
 
-// joinNested makes one reduction of two: sum[i] sum[j] f(i, j) is sum[i, j] f(i, j). Means over one axis after the other,
-// and pooling written for each axis by itself, are such pairs. The inner sums need not be written then, nor a second kernel
-// wait for them. Sums are added up in another order, so strict graphs keep theirs.
+// joinNested makes one reduction of two: sum[i] sum[j] f(i, j) is sum[i, j] f(i, j). Means over one axis after another,
+// and pooling written axis by axis, are such pairs. The inner sums are then not written, and no second kernel waits for
+// them. The order of additions changes, so strict graphs keep both reductions.
 func joinNested(g *ir.Graph) {
 	readers, sizes := countReaders(g), algebra.DefaultSizes(g)
 	joined := false
@@ -34,13 +34,14 @@ func joinNested(g *ir.Graph) {
 // nested is a reduction whose terms are results of another one, times constants.
 type nested struct {
 	inner *ir.Value
-	load  *ir.Expr // of the inner reduction
+	load  *ir.Expr // the load of the inner reduction
 	outer []factor
 
-	inside *ir.Expr // where the load is inside, if that is not everywhere
+	inside *ir.Expr // the condition that the load is inside; nil if it always is
 }
 
-// nestedIn is what v reduces, where these are results of the same reduction that nothing else reads; else nil.
+// nestedIn describes v as a reduction of the results of one other reduction that nothing else reads; nil if v
+// is not one.
 func nestedIn(g *ir.Graph, v *ir.Value, readers map[*ir.Value]int) *nested {
 	if !joinable(g, v) || v.Reduce.Where != nil && ir.Has(v.Reduce.Where, ir.OpLoad) {
 		return nil
@@ -60,7 +61,7 @@ func nestedIn(g *ir.Graph, v *ir.Value, readers map[*ir.Value]int) *nested {
 		}
 		e = form.BodyAt(e)
 	}
-	if e.Fill != nil { // what is not there changes no reduction, where it is read as the element that changes none
+	if e.Fill != nil { // elements outside do not change a reduction if the fill is its identity
 		facts := g.Facts()
 		facts.Within = algebra.AllRanges(v)
 		n.inside = ir.Inside(e.From.Shape(), e.Args, facts)
@@ -75,7 +76,8 @@ func nestedIn(g *ir.Graph, v *ir.Value, readers map[*ir.Value]int) *nested {
 	return n
 }
 
-// joinable reports whether a value is a reduction whose terms may be taken in any order, and whose result has their type.
+// joinable reports whether v is a reduction whose terms may be combined in any order, and whose result has the type of
+// the terms.
 func joinable(g *ir.Graph, v *ir.Value) bool {
 	if v.Reduce == nil || v.Reduce.Rank != nil || v.Reduce.Op.IsArg() || v.Type != v.Body.Type || form.ScatterIn(v) != nil {
 		return false
@@ -84,7 +86,8 @@ func joinable(g *ir.Graph, v *ir.Value) bool {
 	return extreme || v.Body.Type == v.Reduce.Op.Accumulator(v.Body.Type) && (g.Numerics != ir.Strict || !v.Type.IsFloat())
 }
 
-// readsOnce reports whether each point of a reduction reads elements of its own, as a mean does, and no product.
+// readsOnce reports whether no two points of a reduction read the same element, as in a mean; products are
+// excluded.
 func readsOnce(v *ir.Value) bool {
 	all := algebra.Widened(algebra.AllRanges(v))
 	for _, l := range ir.Loads(v.Body) {
@@ -103,9 +106,10 @@ func readsOnce(v *ir.Value) bool {
 	return len(ir.Loads(v.Body)) > 0
 }
 
-// pays reports whether the joined reduction of v reads elements few times more often than the inner one, and has a few
-// columns, as small windows have, or those that memory runs along: all of the innermost axis of the inner results. Larger
-// windows, and those of different lengths, are folded faster along one axis after the other, each in vectors.
+// pays reports whether joining v with the inner reduction is faster. Two conditions must hold. Elements are not read
+// many times more often than by the inner reduction. And there are either few columns, as in small windows, or the
+// columns are all of the innermost axis of the inner results, which is contiguous. Larger windows, and those of
+// different lengths, are folded faster along one axis after the other, each in vectors.
 func (n *nested) pays(v *ir.Value, sizes map[string]int64) bool {
 	columns := algebra.PointsAt(v.Reduce.Ranges, sizes)
 	if algebra.PointsAt(v.Axes, sizes)*columns > nestedAgain*algebra.PointsAt(n.inner.Axes, sizes) {
@@ -121,8 +125,8 @@ func (n *nested) pays(v *ir.Value, sizes map[string]int64) bool {
 	return !uneven && n.axesApart(v) && columns*algebra.PointsAt(n.inner.Reduce.Ranges, sizes) <= nestedColumns
 }
 
-// axesApart reports whether the two reductions run along different axes of what is read: windows of windows along one axis
-// would be ranges of a few elements each.
+// axesApart reports whether the two reductions run along different axes of the tensor that is read. Windows of windows
+// along one axis would become ranges of a few elements each.
 func (n *nested) axesApart(v *ir.Value) bool {
 	outer, inner := algebra.RangeSet(v.Reduce.Ranges), algebra.RangeSet(n.inner.Reduce.Ranges)
 	at := map[*ir.Range]*ir.Expr{}

@@ -7,9 +7,9 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// separateOperands makes values of the operands of products that are computed in place. Tensor cores then
-// read them from memory, which is many times faster than computing them again for every tile. An operand
-// that depends on a reduction stays in place: it may be part of a stream with that reduction.
+// separateOperands makes values of the operands of products that would be computed in place. Tensor cores
+// then read them from memory, which is many times faster than computing them again for every tile. An
+// operand that depends on a reduction stays in place: it may be part of a stream with that reduction.
 func separateOperands(g *ir.Graph) {
 	if !mayAddKernels(g) {
 		return
@@ -94,8 +94,8 @@ func repeatsInTiles(v *ir.Value, factor *ir.Expr) bool {
 }
 
 // unpackedForFew reports whether a factor of a product takes more bytes than what it is computed from, as
-// a weight that is unpacked does, and all rows of the other side fit one tile. Computing the factor in
-// place then reads fewer bytes and repeats nothing.
+// an unpacked weight does, and all rows of the other side fit one tile. Computing the factor in place
+// then reads fewer bytes and repeats nothing.
 func unpackedForFew(v *ir.Value, factor *ir.Expr, sizes map[string]int64) bool {
 	factor = form.WithoutWidening(factor)
 	free := ir.FreeRanges(factor)

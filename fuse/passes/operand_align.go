@@ -18,10 +18,10 @@ const (
 	alignedWork  = 1 << 26 // least multiplications: read one element at a time they take several launches
 )
 
-// alignOperands copies operands of 16-bit products whose rows are no whole number of accesses to rows that
-// are, with zeros after the elements. The tensor copy engine takes no other rows, and threads would read
-// one element at a time. Rows whose length is a symbol are copied where they are so at the default sizes; the
-// graph then says for which sizes it is.
+// alignOperands copies operands of 16-bit products if their rows are not whole numbers of accesses: the
+// copies have zeros after each row. The tensor copy engine takes only whole accesses, and without it threads
+// would read one element at a time. If the length of rows is a symbol, the default sizes decide; the graph
+// then records for which sizes it was rewritten.
 func alignOperands(g *ir.Graph) {
 	if !mayAddKernels(g) {
 		return
@@ -69,7 +69,7 @@ func alignSides(g *ir.Graph, v *ir.Value, sizes map[string]int64) (made []*ir.Va
 	return made
 }
 
-// behindAccesses is the elements of a row behind its last whole access.
+// behindAccesses is the number of elements of a row after its last whole access.
 func behindAccesses(row *ir.Expr, t ir.DType) *ir.Expr {
 	return ir.Simplify(ir.Apply(ir.OpMod, row, ir.IntConst(int64(forecast.CopyAlign/t.Size()))), ir.Facts{})
 }
@@ -116,8 +116,8 @@ func unalignedRows(load *ir.Expr, batch map[*ir.Range]bool, sizes map[string]int
 	return ok && length >= alignedRow && length%access != 0 && !ir.Multiple(row, access, facts)
 }
 
-// alignedCopy is a value that holds a tensor with zeros after each row, up to a whole line of the L2 cache: the
-// copy engine asks for twice as many lines where rows begin between them.
+// alignedCopy is a value that holds a tensor with zeros after each row, up to a whole line of the L2 cache. If
+// rows began inside lines, the copy engine would request twice as many lines.
 func alignedCopy(g *ir.Graph, v, of *ir.Value) *ir.Value {
 	shape, last := of.Shape(), len(of.Axes)-1
 	shape[last] = roundedUp(shape[last], int64(forecast.LineBytes/of.Type.Size()), ir.Facts{})

@@ -8,8 +8,8 @@ import (
 )
 
 // Figures of operands that are laid out before a product in tf32. That costs a read and a write of each
-// element, and saves what wgmma is faster than mma.sync. It pays from some hundred rows of the other
-// operand on. Products of few tiles use split-K instead.
+// element, and gains the difference between wgmma and mma.sync. It pays if the other operand has some
+// hundred rows or more. Products of few tiles use split-K instead.
 const (
 	orderedRows  = 512 // least rows of the other operand
 	orderedTiles = 100 // least tiles of 128 x 128
@@ -17,8 +17,8 @@ const (
 )
 
 // orderOperands makes values of the operands of products in tf32 or of 8 bits that are computed, or that
-// are not contiguous along the sum: wgmma takes these types along the sum only. It decides for the
-// program's default sizes.
+// are not contiguous along the sum. wgmma takes operands of these types only if they are contiguous
+// along the sum. The pass decides for the program's default sizes.
 func orderOperands(g *ir.Graph) {
 	if !mayAddKernels(g) {
 		return
@@ -33,8 +33,8 @@ func orderOperands(g *ir.Graph) {
 	})
 }
 
-// orderedType is the type of a product's operands where wgmma takes it along the sum only: f32 where that
-// may be tf32, or a type of 8 bits; Invalid for others.
+// orderedType is the type of a product's operands if wgmma takes that type only contiguous along the sum:
+// f32 where tf32 is allowed, or a type of 8 bits; Invalid for other types.
 func orderedType(g *ir.Graph, v *ir.Value) ir.DType {
 	a, b := (*ir.Expr)(nil), (*ir.Expr)(nil)
 	if v.Reduce != nil && v.Reduce.Op == ir.Sum && v.Reduce.Where == nil {
@@ -66,8 +66,8 @@ func byteValue(e *ir.Expr) *ir.Expr {
 	}
 }
 
-// orderSides moves the sides that wgmma cannot take to new values, where it can take both sides then, and
-// returns these values.
+// orderSides moves the sides that wgmma cannot take to new values, if it can take both sides afterwards,
+// and returns these values.
 func orderSides(g *ir.Graph, v *ir.Value, t ir.DType, sizes map[string]int64) (made []*ir.Value) {
 	a, b := form.SidesOf(v)
 	if a == nil || b == nil || !worthOrder(v, a, b, t, sizes) {
@@ -103,8 +103,8 @@ func ofType(e *ir.Expr, t ir.DType) *ir.Expr {
 	return e
 }
 
-// worthOrder reports whether laying out pays: either side has enough rows for the other's cost, and the
-// product has enough tiles for the warpgroup mapping.
+// worthOrder reports whether laying out pays: each side has enough rows to make up for the cost of the
+// other, and the product has enough tiles for the warpgroup mapping.
 func worthOrder(v *ir.Value, a, b *ir.Expr, t ir.DType, sizes map[string]int64) bool {
 	columns := algebra.Product(v.Reduce.Ranges)
 	aligned := columns.Op != ir.OpConst || columns.Int%int64(forecast.CopyAlign/t.Size()) == 0

@@ -5,8 +5,9 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// rankAxes gives every sorted order an axis for its places. A value that picks at another rank than its
-// axis, or whose order depends on that axis, then reads an order that does not.
+// rankAxes gives every sorted order an axis for its places. A value may pick at a rank that is not its
+// axis, or its order may depend on that axis. Such a value then becomes a load of a new value that is
+// the order itself.
 func rankAxes(g *ir.Graph) {
 	insertBefore(g, func(v *ir.Value) []*ir.Value {
 		if v.Reduce == nil || v.Reduce.Rank == nil {
@@ -45,8 +46,8 @@ func wholeOrder(g *ir.Graph, v *ir.Value) *ir.Value {
 	return s
 }
 
-// placesOf is how many places of an order are needed: up to the rank, where that is the same for all rows.
-// A constant is two at least, because an axis of one place would be dropped.
+// placesOf is how many places of an order are needed: up to the rank, if that is the same for all rows. A
+// constant is at least two, because an axis of one place would be dropped.
 func placesOf(r *ir.Reduction) *ir.Expr {
 	last := r.Rank
 	if len(ir.FreeRanges(last)) > 0 || len(ir.Loads(last)) > 0 {
@@ -59,7 +60,7 @@ func placesOf(r *ir.Reduction) *ir.Expr {
 	return n
 }
 
-// outOfOrder is what a place past the last element gives.
+// outOfOrder is the value at a place past the last element.
 func outOfOrder(v *ir.Value) *ir.Expr {
 	if v.Reduce.Op.IsArg() {
 		return ir.IntNum(ir.I64, 0)

@@ -18,17 +18,17 @@ import (
 // x1*y2, x2*y1 and x2*y2. The other six are terms of one sum of products of bf16, which is six times as long.
 // (Henry, Tang, Heinecke: "Leveraging the bfloat16 artificial intelligence datatype for higher-precision computations".)
 //
-// The parts of what is infinite or NaN are that number and two zeros. So that infinity times a finite number is no
-// infinity times the zeros among that number's parts, terms other than x0*y0 take an x0 that is 0 there.
+// If x is infinite or NaN, its parts are x and two zeros. Infinity times a finite number must not become infinity times
+// a zero part of that number, which is NaN. So all terms but x0*y0 use an x0 that is 0 for infinite numbers.
 
 // Figures of products of parts. Laying an operand out costs a read of 4 and a write of 12 bytes of each element.
 const (
 	partTerms    = 6
 	partDepth    = 256     // least length of a sum
 	partWork     = 1 << 28 // least multiplications of windows
-	partReuse    = 512     // least multiplications of windows for each number of the input, which laying it out must be worth
-	partChannels = 32      // least channels of windows, and of what is computed from them
-	partSlots    = 100     // most work of a number that is computed, once for each term
+	partReuse    = 512     // least multiplications of windows for each number of the input, so that laying it out pays
+	partChannels = 32      // least channels of windows, and of the results
+	partSlots    = 100     // most work of computing a number, which is done once for each term
 )
 
 // numberPart says which part of a number is a factor of a term.
@@ -41,18 +41,20 @@ const (
 	third                         // x2
 )
 
-// termsOf are the factors of the six terms, of the left and of the right number.
+// termsOf are the factors of the six terms: those of the left number, and those of the right
+// one.
 var termsOf = [2][partTerms]numberPart{
 	{first, firstFinite, second, firstFinite, third, second},
 	{first, second, firstFinite, third, firstFinite, second},
 }
 
-// multiplyParts makes products of f32 that are large enough products of bf16, whose operands hold the parts of the
-// terms of each number beside each other. Where sizes are symbols it decides for the usual ones, and the graph then
-// says for which it is.
+// multiplyParts turns large enough products of f32 into products of bf16, whose operands hold the factors of each
+// number's terms side by side. Where sizes are symbols, the default sizes decide, and the graph then records for
+// which sizes it was rewritten.
 func multiplyParts(g *ir.Graph) { inParts(g, plainParts) }
 
-// multiplyWindowParts does so for products of weights with windows of an input. Operands are laid out afterwards.
+// multiplyWindowParts does the same for products of weights with windows of an input. Their operands are laid out
+// by a later pass.
 func multiplyWindowParts(g *ir.Graph) { inParts(g, windowParts) }
 
 func inParts(g *ir.Graph, describe func(*ir.Graph, *ir.Value, map[string]int64) *partProduct) {
@@ -75,8 +77,8 @@ func inParts(g *ir.Graph, describe func(*ir.Graph, *ir.Value, map[string]int64) 
 type partProduct struct {
 	v     *ir.Value
 	sides [2]*ir.Expr // each computed from loads
-	depth *ir.Range   // the reduced range along which the terms of a number lie beside each other
-	lines bool        // whether rows of operands are whole lines of the L2 cache, so that the copy engine takes them
+	depth *ir.Range   // the reduced range along which the terms of a number are neighbours
+	lines bool        // whether rows of operands are padded to whole lines of the L2 cache, as the copy engine needs
 }
 
 // windowParts describes a product of weights with windows, of two tensors of f32; nil where it is none, or too small.
@@ -171,12 +173,13 @@ func (p *partProduct) split(g *ir.Graph) []*ir.Value {
 	return made
 }
 
-// times is a size in terms.
+// times is a size counted in terms.
 func (p *partProduct) times(g *ir.Graph, size *ir.Expr) *ir.Expr {
 	return ir.Simplify(ir.Apply(ir.OpMul, size, ir.IntConst(partTerms)), g.Facts())
 }
 
-// inOrder makes the operand of a side that is a load. It lies in the order of the tensor.
+// inOrder makes the operand for a side that is a load. The operand has the order of the
+// tensor's axes.
 func (p *partProduct) inOrder(g *ir.Graph, i int, long *ir.Range) (value *ir.Value, load *ir.Expr) {
 	side, dim := p.sides[i], p.dim(p.sides[i])
 	shape := side.From.Shape()
@@ -194,7 +197,7 @@ func (p *partProduct) inOrder(g *ir.Graph, i int, long *ir.Range) (value *ir.Val
 	return value, ir.Load(value, at, fill)
 }
 
-// computed makes the operand of a side that is computed. Its depth comes last.
+// computed makes the operand for a side that is computed. Its depth is the last axis.
 func (p *partProduct) computed(g *ir.Graph, i int, long *ir.Range) (value *ir.Value, load *ir.Expr) {
 	side := p.sides[i]
 	free := ir.FreeRanges(side)
@@ -215,11 +218,11 @@ func (p *partProduct) computed(g *ir.Graph, i int, long *ir.Range) (value *ir.Va
 	return value, ir.Load(value, append(at, long.At()), nil)
 }
 
-// numberAt is the index of the number whose factors lie at an index.
+// numberAt is the index of the number to which the factor at r belongs.
 func numberAt(r *ir.Range) *ir.Expr { return ir.Apply(ir.OpFloorDiv, r.At(), ir.IntConst(partTerms)) }
 
-// operand is a value of a shape that holds factors of terms. number gives the number at its axes, and the axis along
-// which its factors lie.
+// operand is a value of the given shape that holds factors of terms. number returns the number at the value's axes,
+// and the axis along which the factors of a number are neighbours.
 func (p *partProduct) operand(g *ir.Graph, shape []*ir.Expr, number func([]*ir.Range) (*ir.Expr, *ir.Range), side int) *ir.Value {
 	if last := len(shape) - 1; p.lines {
 		shape[last] = roundedUp(shape[last], int64(forecast.LineBytes/ir.BF16.Size()), g.Facts())
@@ -231,7 +234,7 @@ func (p *partProduct) operand(g *ir.Graph, shape []*ir.Expr, number func([]*ir.R
 		Origin: p.v.Origin, Parts: true})
 }
 
-// factorOf is a number's factor of a term.
+// factorOf is the factor that the number x contributes to a term.
 func factorOf(x, term *ir.Expr, parts [partTerms]numberPart) *ir.Expr {
 	rounded := func(e *ir.Expr) *ir.Expr { return ir.Cast(ir.Cast(e, ir.BF16), ir.F32) }
 	greatest := ir.Num(ir.F32, ir.BF16.Info().Max) // greater numbers of f32 would be infinite in bf16

@@ -1,6 +1,6 @@
-// Package passes rewrites graphs: a row of All for each pass, in the order in which they run before regions are
-// formed. Passes share nothing but the graph; what they ask about values is in form, and what they expect of
-// schedules in forecast.
+// Package passes rewrites graphs. All has a row for each pass, in the order in which they run before regions
+// are formed. Passes share nothing but the graph. What they ask about values is in package form, and what they
+// assume about schedules in package forecast.
 package passes
 
 import (
@@ -65,8 +65,8 @@ func withoutTensorCores(d ir.Device) bool { return !d.TensorCores() }
 
 func withoutClusters(d ir.Device) bool { return !isHost(d) && !d.Clusters() }
 
-// DropUnits replaces every range of extent 1 by 0, so that axes kept by a reduction and broadcasts from
-// size 1 leave no trace in indices.
+// DropUnits replaces every range of extent 1 by 0, so that axes kept by a reduction, and broadcasts
+// from size 1, disappear from indices.
 func DropUnits(g *ir.Graph) {
 	for _, v := range g.Values {
 		dropEmpty(v)
@@ -74,7 +74,7 @@ func DropUnits(g *ir.Graph) {
 	}
 }
 
-// dropUnits does so in one value.
+// dropUnits does the same in one value.
 func dropUnits(v *ir.Value) {
 	zero := map[*ir.Range]*ir.Expr{}
 	for _, r := range v.Axes {
@@ -94,7 +94,7 @@ func dropUnits(v *ir.Value) {
 }
 
 // dropEmpty replaces a value without elements, and a reduction over no points, by a constant. So kernels
-// need not handle tensors that hold nothing, which a loop that reads ahead must not read.
+// need not handle empty tensors, from which a loop that prefetches must not read.
 func dropEmpty(v *ir.Value) {
 	isEmpty := func(r *ir.Range) bool { return r.Extent.Op == ir.OpConst && r.Extent.Int == 0 }
 	switch {
@@ -117,9 +117,9 @@ func zeroOf(t ir.DType) *ir.Expr {
 	return ir.IntNum(t, 0)
 }
 
-// dropUnitReduction removes reduced ranges of extent 1. It removes the reduction too where no range is
-// left, or where there was none, as in the sum of a scalar: a kernel would fold over all of its columns,
-// which would be those of another value.
+// dropUnitReduction removes reduced ranges of extent 1. If no range is left, or if there was none, as in
+// the sum of a scalar, it removes the reduction too: otherwise a kernel would fold over all of its
+// columns, which belong to another value.
 func dropUnitReduction(v *ir.Value) {
 	if v.Reduce == nil || v.Reduce.Rank != nil {
 		return
@@ -159,8 +159,8 @@ func InlineViews(g *ir.Graph) {
 	})
 }
 
-// inlineWhere substitutes every pointwise value that want accepts into all its readers. Values that are
-// results stay too.
+// inlineWhere substitutes every pointwise value that want accepts into all of its readers. Values that
+// are results are also kept.
 func inlineWhere(g *ir.Graph, want func(*ir.Value) bool) {
 	inlined := map[*ir.Value]bool{}
 	for _, v := range g.Values {

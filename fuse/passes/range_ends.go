@@ -7,15 +7,15 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// endRanges ends reduced ranges where the predicate ends them: sum[i: 8 where i < 7] is sum[i: 7]. Windows of adaptive
-// pooling are written with ranges as long as any window may be, and with predicates that say how long each is. Where all
-// are equally long, what is left is a plain window. Bounds that depend on a row stay predicates. It reports whether it has
-// changed the value.
+// endRanges shortens reduced ranges that the predicate bounds: sum[i: 8 where i < 7] is sum[i: 7]. Adaptive pooling is
+// written with ranges as long as the longest possible window, and with predicates for the length of each. If all
+// windows are equally long, they become plain windows. Bounds that depend on a row stay predicates. It reports whether
+// it has changed the value.
 func endRanges(g *ir.Graph, v *ir.Value, facts ir.Facts) bool {
 	if v.Reduce == nil || v.Reduce.Where == nil || v.Reduce.Rank != nil || v.Reduce.Op.IsArg() {
 		return false // the result of an argmax is a place among all points of its ranges
 	}
-	facts.Within = v.Axes // whatever is reduced, bounds have to be sizes
+	facts.Within = v.Axes // only the axes: a bound has to be a size
 	var left *ir.Expr
 	shorter, ranges := map[*ir.Range]*ir.Expr{}, slices.Clone(v.Reduce.Ranges)
 	for _, c := range ir.Conjuncts(v.Reduce.Where) {
@@ -36,7 +36,7 @@ func endRanges(g *ir.Graph, v *ir.Value, facts ir.Facts) bool {
 	return true
 }
 
-// endedBy is the range that a condition ends ahead of its extent, at a size; -1 if it ends none.
+// endedBy is the position of the range that a condition bounds by a size; -1 if it bounds none.
 func endedBy(cond *ir.Expr, ranges []*ir.Range, facts ir.Facts) int {
 	if cond.Op != ir.OpLt || cond.Args[0].Op != ir.OpRange || len(ir.FreeRanges(cond.Args[1])) > 0 || ir.Has(cond.Args[1], ir.OpLoad) {
 		return -1

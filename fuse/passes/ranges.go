@@ -8,10 +8,10 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// fitRanges gives reductions the ranges of what they read. Behind a reshape a reduction reads
-// t[c / 3, c % 3, p*W + q]: over two ranges in place of c, and one in place of p and q, it reads t[i, j, k],
-// and can join the kernel that computes t. The order of the elements is the same. Products keep
-// their ranges, which both of their operands have.
+// fitRanges gives reductions the ranges of the tensor that they read. After a reshape, a reduction reads
+// t[c / 3, c % 3, p*W + q]. With two ranges in place of c, and one in place of p and q, it reads t[i, j, k],
+// and can join the kernel that computes t. The order of the elements stays the same. Products keep their
+// ranges, because both operands have them.
 func fitRanges(g *ir.Graph) {
 	facts := g.Facts()
 	for _, v := range g.Values {

@@ -9,11 +9,11 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Bounds of what a float may be. A pass that moves a factor out of a sum asks whether the factor may be
-// infinite. With such a factor, terms of 0, or of both signs, make the sum NaN; infinity times the sum of
-// the other factors would hide that.
+// Bounds of the values of floats. A pass that moves a factor out of a sum asks whether the factor may be
+// infinite. With an infinite factor, terms of 0, or of both signs, make the sum NaN. The factor times the
+// sum of the rest would lose that.
 
-// reach is bounds of a float, both included. It may be NaN besides.
+// reach is bounds of a float, both included. The float may also be NaN.
 type reach struct{ low, high float64 }
 
 var anywhere = reach{math.Inf(-1), math.Inf(1)}

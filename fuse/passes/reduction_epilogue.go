@@ -104,8 +104,8 @@ func (rw *foldRewrite) index(chunk, point *ir.Range) *ir.Expr {
 	return ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, chunk.At(), ir.IntConst(form.FoldTile)), point.At())
 }
 
-// substitute writes an expression over other ranges. Where an index depends on folded, it may be past the
-// end in the last chunk; what such loads give is not used.
+// substitute writes an expression over other ranges. An index that depends on folded may be past the end
+// in the last chunk; what such loads return is not used.
 func (rw *foldRewrite) substitute(e *ir.Expr, at map[*ir.Range]*ir.Expr, folded *ir.Range) *ir.Expr {
 	e = ir.Rewrite(e, func(l *ir.Expr) *ir.Expr {
 		if l.Op == ir.OpLoad && l.Fill == nil && l.From != rw.Product && ir.DependsOn(l, folded) {

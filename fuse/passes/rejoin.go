@@ -8,10 +8,10 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// rejoinParts replaces pointwise values that are the same function of the parts of one product by one
-// value. An example is a bias that a program adds to queries, keys and values after it splits the one
-// product that computes them. The value becomes an epilogue of the product's kernel, and its parts are
-// views.
+// rejoinParts makes one value of several pointwise values that are the same function of the parts of
+// one product. An example is a bias that a program adds to queries, keys and values, after splitting
+// the one product that computes them. The value becomes an epilogue of the product's kernel, and its
+// parts are views.
 func rejoinParts(g *ir.Graph) {
 	parts := map[*ir.Value][]*part{}
 	for _, v := range g.Values {

@@ -149,7 +149,7 @@ func simplifyValue(v *ir.Value, rules ruleTable, facts ir.Facts) {
 		if !ir.Contains(e, isCastConstant) {
 			return e
 		}
-		return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr { // the algebra has made a number of an index, such as a count
+		return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr { // the algebra may have turned a float, such as a count, into an index
 			if isCastConstant(e) {
 				return ir.Cast(e.Args[0], e.Type).At(e.Span)
 			}

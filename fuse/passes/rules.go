@@ -46,9 +46,9 @@ var exactRules = []rule{
 		func(m match) *ir.Expr { return ir.Where(m["c"], m["b"], m["a"]) }},
 }
 
-// fastRules change roundings and nothing else: NaN stays NaN, infinities and the signs of zeros stay, and
-// numbers stay numbers, except where a result is within a rounding of the end of the range. They apply
-// under fast numerics alone, and are tested with a tolerance.
+// fastRules change roundings and nothing else: NaN, infinities and the signs of zeros stay, and finite
+// numbers stay finite, except where a result is within a rounding of the end of the range. They apply
+// only under fast numerics, and are tested with a tolerance.
 var fastRules = []rule{
 	{"x/c => x*(1/c)", op(ir.OpDiv, v("x"), c("c")), func(m match) *ir.Expr {
 		r := 1 / m["c"].Val
@@ -83,7 +83,7 @@ var fastRules = []rule{
 
 func take(name string) func(match) *ir.Expr { return func(m match) *ir.Expr { return m[name] } }
 
-// unary applies a float operation; the rule declines where the power is of an integer.
+// unary applies a float operation; the rule does not apply to a power of an integer.
 func unary(name string, o ir.Op) func(match) *ir.Expr {
 	return func(m match) *ir.Expr {
 		if !m[name].Type.IsFloat() {
@@ -93,9 +93,9 @@ func unary(name string, o ir.Op) func(match) *ir.Expr {
 	}
 }
 
-// rootOr replaces a power of x by its square root, or by one over that. Powers of -infinity and of -0
-// differ from the square root: ofMinusInfinity is the first, and the second is that of 0. Where x may be
-// either, the replacement covers the case.
+// rootOr replaces a power of x by its square root, or by one over that. The power differs from the root
+// at -infinity, where it is ofMinusInfinity, and at -0, where it is the same as at 0. If x may be
+// -infinity or -0, the replacement handles these cases.
 func rootOr(o ir.Op, ofMinusInfinity float64) func(match) *ir.Expr {
 	return func(m match) *ir.Expr {
 		x := m["x"]
@@ -123,7 +123,7 @@ func isWhole(e *ir.Expr) bool {
 // mostZeroOrMore is the depth to which zeroOrMore searches.
 const mostZeroOrMore = 8
 
-// zeroOrMore reports whether an expression is shown to be NaN, or neither below 0 nor -0.
+// zeroOrMore reports whether an expression is proved to be NaN, or at least 0 and not -0.
 func zeroOrMore(e *ir.Expr, depth int) bool {
 	if depth == 0 {
 		return false

@@ -13,7 +13,7 @@ import (
 
 // Figures of splitting, in blocks and elements.
 const (
-	splitLeast = 32768   // elements of one reduction below which one block is enough
+	splitLeast = 32768   // with fewer elements of one reduction, one block is enough
 	splitChunk = 64      // least points of the split range in one chunk
 	mostChunk  = 1 << 17 // most points of a chunk: sizes without a default are guesses, and a small tensor still takes a whole chunk
 	stripChunk = 256     // least points of a chunk where blocks divide columns: a round of reads for each of 32 groups
@@ -23,8 +23,8 @@ const (
 // splitReductions makes long reductions with few results two-stage reductions, so that many blocks work on
 // each: partial results over chunks of the outermost reduced range, then a reduction of those. The chunk
 // is a constant of the program (from its default sizes), so the number of partial results does not depend
-// on the device. Squares about a mean are cut so that they need not wait for it (split_moments.go). A
-// graph that is to be one kernel stays whole.
+// on the device. Sums of squares about a mean are cut so that they do not wait for the mean
+// (split_moments.go). A graph that is to be one kernel stays whole.
 func splitReductions(g *ir.Graph) { splitWith(g, false, false) }
 
 // splitForBlocks is splitReductions for GPUs, where histograms need chunks too.
@@ -79,7 +79,7 @@ func (s *splitter) split(v *ir.Value) []*ir.Value {
 			return parts
 		}
 	}
-	rows := *v // with the rows taken as one, where they are several axes
+	rows := *v // a copy in which several axes of rows are taken as one
 	together := v.Reduce.Where == nil && !contiguousColumns(v, s.sizes) && neighbours(v.Reduce.Ranges, largestRead(v, s.sizes))
 	if together {
 		takeAsOne(s.g, &rows)
@@ -96,7 +96,7 @@ func (s *splitter) split(v *ir.Value) []*ir.Value {
 	}
 	if together {
 		takeAsOne(s.g, v)
-		if !hasUsualSize(s.g, v.Reduce.Ranges[0].Extent) { // a guess at each of several axes says nothing of their product
+		if !hasUsualSize(s.g, v.Reduce.Ranges[0].Extent) { // guesses at each of several axes say nothing about their product
 			return splitReduction(s.g, v, countedChunks(v, stripParts(algebra.PointsAt(v.Axes, s.sizes))))
 		}
 	}
@@ -113,8 +113,9 @@ func hasUsualSize(g *ir.Graph, size *ir.Expr) bool {
 	})
 }
 
-// sliced reports whether the blocks of a product divide its sums among themselves, through memory
-// (ir.Contract.Slices): one in f32 by multiply-adds does, however few tiles it has.
+// sliced reports whether the blocks of a product will split its sums through memory anyway
+// (ir.Contract.Slices). Those of products in f32 by multiply-adds do, however few tiles there
+// are.
 func (s *splitter) sliced(v *ir.Value) bool {
 	const points = forecast.SplitKPoints * forecast.SplitKPoints
 	return s.clusters && s.g.Numerics == ir.Fast && !s.g.TF32 && v.Body.Type == ir.F32 && v.Reduce.Where == nil &&
@@ -145,9 +146,9 @@ func (s *splitter) besidePersistent(v *ir.Value) bool {
 	return false
 }
 
-// enough is the number of blocks for which a reduction should stay whole. Few are enough where its reader
-// is a kernel over more than its results, which may then fuse with it; otherwise it takes as many as leave
-// no long tail.
+// enough is the number of blocks with which a reduction should stay whole. Few are enough if its reader is
+// a kernel over more points than its results, because the two may then fuse. Otherwise there have to be so
+// many that the last wave of blocks hardly counts.
 func (s *splitter) enough(v *ir.Value) float64 {
 	if s.largest[v] > algebra.PointsAt(v.Axes, s.sizes) {
 		return forecast.FullDevice
@@ -172,8 +173,8 @@ func (s *splitter) largestReaders() map[*ir.Value]float64 {
 	return out
 }
 
-// chunks is how a range is cut: into count chunks of size points each, the last of which may have fewer,
-// or none.
+// chunks is how a range is cut: into count chunks of size points each, the last of which may have fewer
+// points, or none.
 type chunks struct{ size, count *ir.Expr }
 
 // chunksOf cuts v's outermost range into pieces of a constant size.
@@ -215,7 +216,7 @@ func chunkOf(v *ir.Value, sizes map[string]int64, enough float64) int64 {
 	for float64(chunk) < outer/parts && chunk < mostChunk {
 		chunk *= 2
 	}
-	if least := int64(splitLeast / max(1, cols/outer) / 2); blocks == rows { // a block should have enough of a row
+	if least := int64(splitLeast / max(1, cols/outer) / 2); blocks == rows { // each block should have a large enough part of a row
 		for chunk < least {
 			chunk *= 2
 		}

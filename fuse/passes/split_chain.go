@@ -9,7 +9,7 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-const chainHeavy = 24 // work of a point from which arithmetic limits a block
+const chainHeavy = 24 // least work of a point with which arithmetic limits a block
 
 // chained reports whether a reduction should stay whole for blocks that add to each other's totals in a
 // chain: no reader of it would share a kernel over more than its results.

@@ -13,13 +13,13 @@ import (
 // Blocks of one round then read neighbouring chunks in the order in which they begin, so that all together
 // read memory almost in order, with as few reads in flight as it needs.
 
-// lineParts is the number of chunks beyond which chunks are made longer: one block may have to add them
-// up.
+// lineParts is the most chunks, because one block may have to add them up; beyond it, chunks are made
+// longer.
 const lineParts = 65536
 
-// lineOf joins the ranges of a reduction into one where all that it reads is contiguous along them, and
-// reports whether the reduction is over one range along memory now. What is computed point by point is not
-// read from memory: the reduction's kernel can compute it where that has the same ranges.
+// lineOf joins the ranges of a reduction into one if everything that it reads is contiguous along them. It
+// reports whether the reduction is now over one range along memory. Values that are computed point by
+// point do not count as read, because the reduction's kernel can compute them over the same ranges.
 func lineOf(g *ir.Graph, v *ir.Value) bool {
 	ranges := v.Reduce.Ranges
 	if v.Reduce.Where != nil || len(v.Loads()) == 0 || !alongMemory(v.Body, ranges) {

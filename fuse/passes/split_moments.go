@@ -22,9 +22,9 @@ import (
 // and the squares about it.
 const persistentChunk = 8192
 
-// wholeChunk is the elements of one point of the outermost range from which each such point is a chunk of
-// its own, while there are at most mostChunks of them. Such chunks need no predicate for a shorter last
-// one, and no division.
+// If one point of the outermost range has at least wholeChunk elements, each point is a chunk of its own,
+// as long as there are at most mostChunks of them. Such chunks need no predicate for a shorter last one,
+// and no division.
 const (
 	wholeChunk = 1024
 	mostChunks = 256
@@ -103,8 +103,7 @@ func (s *splitter) persistentChunks() map[*ir.Value]int64 {
 	return chunks
 }
 
-// knownLonger reports whether a size is above n whatever the sizes are for which the program names no
-// default.
+// knownLonger reports whether a size is above n for all values of the symbols that have no default.
 func knownLonger(g *ir.Graph, size *ir.Expr, n int64) bool {
 	least := map[string]int64{}
 	for _, s := range g.Symbols {

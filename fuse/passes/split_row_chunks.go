@@ -12,7 +12,7 @@ import (
 // Figures of chunks of rows.
 const (
 	rowChunkParts   = ir.ReferenceSMs // chunks into which AccumulateColumns columns are cut
-	rowChunkColumns = 128             // columns below which a block has too little to do
+	rowChunkColumns = 128             // least columns; with fewer, a block has too little work
 	rowChunkRows    = 4               // least rows of a chunk
 )
 
@@ -45,7 +45,7 @@ func (s *splitter) rowChunks(v *ir.Value, together bool) *chunks {
 	return &cut
 }
 
-// partsBeside is the number of chunks of rows for as many blocks as fill the device, where a block has some columns.
+// partsBeside is the number of chunks of rows that fill the device, if each block has so many columns.
 func partsBeside(columns float64) int64 {
 	parts := int64(rowChunkParts)
 	for c := columns; 2*c <= forecast.AccumulateColumns && parts < 8*rowChunkParts; c *= 2 {
@@ -54,8 +54,8 @@ func partsBeside(columns float64) int64 {
 	return parts
 }
 
-// stripParts is the number of chunks of rows where blocks divide the columns too, each a strip of some: what fills the
-// device with a few blocks for each place of its, so that the threads of a block have several rows each.
+// stripParts is the number of chunks of rows if the columns are also divided, so that each block has a strip of them.
+// It fills the device with only a few rounds of blocks, so that each thread has several rows.
 func stripParts(columns float64) int64 {
 	const most, strip, turns = 2 * rowChunkParts, 64, 8
 	return int64(min(most, max(1, turns*rowChunkParts*strip/columns)))
@@ -68,8 +68,8 @@ func countedChunks(v *ir.Value, parts int64) chunks {
 	return chunks{size, ir.IntConst(parts)}
 }
 
-// neighbours reports whether ranges, of which there are several, index neighbouring axes of a tensor in their
-// order, each in full, or one axis together: then their points, taken as one range, lie one after the other in memory.
+// neighbours reports whether several ranges index neighbouring axes of a tensor in order, each in full, or index one
+// axis together. Taken as one range, their points are then in the order of memory.
 func neighbours(ranges []*ir.Range, load *ir.Expr) bool {
 	if load == nil || len(ranges) < 2 {
 		return false
@@ -124,9 +124,9 @@ func largestRead(v *ir.Value, sizes map[string]int64) (largest *ir.Expr) {
 	return largest
 }
 
-// sharesTensor reports whether another value of the graph reads the largest tensor that v reads, and has
-// an element for each of the rows that v reduces. A product has no kernel that goes through rows: it counts where the
-// tensor itself is computed by one that does.
+// sharesTensor reports whether another value of the graph reads the largest tensor that v reads, and has an element
+// for each of the rows that v reduces. A product does not count, because its kernel does not go through rows, unless
+// the kernel that computes the tensor does.
 func (s *splitter) sharesTensor(v *ir.Value) bool {
 	largest := largestRead(v, s.sizes)
 	if largest == nil {
@@ -162,7 +162,8 @@ func (s *splitter) sharesTensor(v *ir.Value) bool {
 	return false
 }
 
-// fromRows reports whether a value is computed from results of reductions that are no products, as those of its rows.
+// fromRows reports whether a value is computed from results of reductions, other than products, such as those of its
+// rows.
 func fromRows(v *ir.Value) bool {
 	return slices.ContainsFunc(v.Loads(), func(l *ir.Expr) bool { return l.From.Reduce != nil && !form.Crosses(l.From) })
 }

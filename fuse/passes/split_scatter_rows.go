@@ -9,9 +9,9 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// A scatter of rows to few places, such as the sums of the points of each centre, has few blocks, and each
-// of them reads all keys. With its columns cut into chunks, each block takes one chunk, reads the keys of
-// that chunk alone, and has a table of partial results of its own.
+// A scatter of rows to few places, such as the sums of the points of each cluster in k-means, has few
+// blocks, and each of them reads all keys. With its columns cut into chunks, each block takes one chunk,
+// reads the keys of that chunk alone, and has a table of partial results of its own.
 
 // scatterChunks cuts the columns so that the chunks, times the tiles of places, are as many as the blocks
 // that keep a large GPU busy. A chunk has at least twice as many columns as there are places, so that the

@@ -9,15 +9,15 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Rows that clusters keep on chip. Every normalisation reads a tensor again once a reduction of it is
-// known. Such a reduction is not cut where the blocks of a cluster hold its row: one kernel then reads the
-// tensor once, which is worth more than having more blocks at work.
+// Rows that clusters keep on chip. Every normalisation reduces a tensor and then reads it again. Such a
+// reduction is not cut if the blocks of a cluster can hold its row: one kernel then reads the tensor once,
+// which gains more than having more blocks at work.
 
 // Figures of such rows, for a large device.
 const (
 	largestCluster = 8       // blocks
 	blockShare     = 1 << 17 // bytes of a row that a block holds
-	wholeBusy      = 0.75    // share of the device at work from which reading once is faster
+	wholeBusy      = 0.75    // least share of the device at work with which reading once is faster
 	fewerClusters  = 0.85    // share of the multiprocessors that take part, because clusters do not cross groups of these
 )
 
@@ -129,7 +129,8 @@ func (s *splitter) readersAgain(v, tensor *ir.Value) map[*ir.Value]bool {
 	return out
 }
 
-// light reports whether two values are little enough work for threads that keep a row.
+// light reports whether two values together are so little work that threads which keep a row
+// can do it.
 func (s *splitter) light(a, b *ir.Value) bool {
 	return form.WorkOf(a.Body)+form.WorkOf(b.Body) <= forecast.HeavyWork
 }

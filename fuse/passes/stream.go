@@ -6,9 +6,9 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// streamWeights brings every stream to one form. Logits lose constant factors, which the maximum of a row
-// does not need. Sums of exponentials and of weighted values are in f32. What all terms have in common,
-// such as the division by the sum of the weights, is applied after the sums.
+// streamWeights brings every stream to one form. Constant factors of logits are taken out of the maximum,
+// which does not need them. Sums of exponentials and of weighted values are in f32. What all terms have
+// in common, such as the division by the sum of the weights, is applied after the sums.
 func streamWeights(g *ir.Graph) {
 	if g.Numerics == ir.Strict {
 		return

@@ -6,8 +6,8 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// termsColumns is the least length of a reduction in whose kernel one more value for each result costs
-// nothing.
+// termsColumns is the least length of a reduction with which computing one more value for each result
+// costs nothing.
 const termsColumns = 64
 
 // separateTerms makes a value of the terms of a reduction where they are computed from results of other

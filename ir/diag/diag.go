@@ -66,7 +66,7 @@ type Error struct {
 	Span    Span
 	Msg     string // lower case, no full stop
 	Notes   []Note
-	Warning bool // the program is right, and may not say what is meant
+	Warning bool // the program is valid, but may not do what was meant
 }
 
 // Errorf returns an Error at span.

@@ -9,9 +9,9 @@ import (
 // mostChoices is how many names Choices lists.
 const mostChoices = 12
 
-// Choices ends a message about a name that is not known: ": did you mean first? It has first,
-// second", or without a name near it ": it has first, second". Nothing is added where no name
-// is known.
+// Choices is the end of a message about an unknown name: ": did you mean first? It has first,
+// second", or without a similar name ": it has first, second". It is empty if there are no
+// names.
 func Choices(name string, known []string) string {
 	if len(known) == 0 {
 		return ""
@@ -25,7 +25,7 @@ func Choices(name string, known []string) string {
 	return ": it has " + Names(known)
 }
 
-// Names writes what there is, the first dozen by name.
+// Names lists the known names, at most a dozen.
 func Names(known []string) string {
 	text := strings.Join(known[:min(len(known), mostChoices)], ", ")
 	if more := len(known) - mostChoices; more > 0 {

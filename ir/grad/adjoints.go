@@ -6,10 +6,10 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Adjoints adds to g the gradients of the value of by the values by, as values of their types and
-// axes: of the sum of all elements of the value, each times its element of weight (nil: 1). What
-// reads by before it leads to the value does not count: they are to be copies of their own. An
-// error is a *Blocked. Only opts.Rules and opts.Delta are looked at.
+// Adjoints adds to g the gradients of the value of with respect to the values by. They have the
+// types and axes of those, and are the gradients of the sum of all elements of the value, each
+// times its element of weight (nil: 1). The values by have to be copies that nothing else reads.
+// An error is a *Blocked. Of opts only Rules and Delta are used.
 func Adjoints(g *ir.Graph, of, weight *ir.Value, by []*ir.Value, opts Options) ([]*ir.Value, error) {
 	p := &pass{g: g, opts: opts, facts: g.Facts(), adj: map[*ir.Value]*adjoint{}}
 	values := slices.Clone(g.Values[slices.Index(g.Values, by[0]):])

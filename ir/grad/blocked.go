@@ -7,11 +7,11 @@ import (
 	"github.com/fusec/fusec/ir/diag"
 )
 
-// Blocked is the error of an input by which there is nothing to differentiate.
+// Blocked is the error for an input on which no result depends in a way that has a derivative.
 type Blocked struct {
 	Input string
 	Type  ir.DType  // of the input
-	At    *ir.Value // the value through which the results depend on the input, but are constant; nil: they do not depend on it
+	At    *ir.Value // the value through which the results depend on the input, but with a derivative of 0; nil if they do not depend on it
 	Span  diag.Span // of the operation in it that has no derivative, or of the value
 }
 
@@ -25,14 +25,14 @@ func (b *Blocked) Error() string {
 	return fmt.Sprintf("no result depends on %s by operations that have a derivative: its derivative would be 0 everywhere", b.Input)
 }
 
-// blocked is the mistake that no result depends on an input.
+// blocked makes the error for an input.
 func (p *pass) blocked(w *ir.Value, values []*ir.Value) error {
 	at, span := blocker(w, values, p.activeBy(values, []*ir.Value{w}))
 	return &Blocked{Input: w.Name, Type: w.Type, At: at, Span: span}
 }
 
-// blocker finds the last value that depends on an input, and on which no result depends in a
-// way that has a derivative: one that is not active, but reads what is.
+// blocker finds the last value that depends on the input but has no derivative: it is not
+// active, but reads a value that is.
 func blocker(input *ir.Value, values []*ir.Value, active map[*ir.Value]bool) (at *ir.Value, span diag.Span) {
 	depends := map[*ir.Value]bool{input: true}
 	for _, v := range values {

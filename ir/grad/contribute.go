@@ -2,7 +2,8 @@ package grad
 
 import "github.com/fusec/fusec/ir"
 
-// contribute gives the element that a read reads, at each point of ranges, its adjoint.
+// contribute adds the adjoint of a read, at each point of ranges, to the adjoint of the element
+// that is read.
 func (p *pass) contribute(ranges []*ir.Range, l leaf) {
 	a := p.of(l.load.From)
 	own := p.fresh(ranges)
@@ -29,7 +30,8 @@ func (p *pass) contribute(ranges []*ir.Range, l leaf) {
 	}
 }
 
-// hasInfinite reports whether an infinite number, or NaN, is written in an expression: times 0 it is not 0.
+// hasInfinite reports whether an expression contains a constant that is infinite or NaN. Times 0 such a
+// number is not 0.
 func hasInfinite(e *ir.Expr) (found bool) {
 	ir.Walk(e, func(e *ir.Expr) bool {
 		found = found || e.Op == ir.OpConst && e.Type.IsFloat() && e.Val-e.Val != 0
@@ -38,8 +40,8 @@ func hasInfinite(e *ir.Expr) (found bool) {
 	return found
 }
 
-// term is what one solved system gives: a sum over the ranges that remain, with all that does
-// not depend on them outside of it. ok is false where the conditions never hold.
+// term is the result of one solved system: a sum over the ranges that remain, with all factors
+// that do not depend on them outside. ok is false if the conditions never hold.
 func (s *system) term() (t term, ok bool) {
 	s.rebind()
 	facts := s.p.facts
@@ -63,7 +65,8 @@ func (s *system) term() (t term, ok bool) {
 	return term{cond: all(outside), expr: body, singular: s.singular}, true
 }
 
-// rebind gives the ranges that remain to this system alone: its pieces share them.
+// rebind replaces the ranges that remain by new ones for this system alone, because the pieces
+// of a system share ranges.
 func (s *system) rebind() {
 	own := s.p.fresh(s.ranges)
 	with := substitution(s.ranges, ir.Indices(own))
@@ -74,7 +77,7 @@ func (s *system) rebind() {
 // sum is the sum of body over the ranges that remain, where cond holds.
 func (s *system) sum(body, cond *ir.Expr) *ir.Expr {
 	in, out := body, (*ir.Expr)(nil)
-	if cond == nil { // else a sum may be of nothing, and an infinite factor belongs to nothing
+	if cond == nil { // with a condition the sum may have no terms, and then an infinite factor must not be outside
 		in, out = s.separate(body)
 	}
 	if in == nil { // the same term for every point
@@ -137,7 +140,8 @@ func (s *system) dependsOn(e *ir.Expr) bool {
 	return false
 }
 
-// filled makes the reads of e that may now be outside read 0 there, and numbers of those that always are.
+// filled gives a fill of 0 to the reads of e that may now be outside, and replaces reads that always are
+// outside by their fill.
 func (p *pass) filled(e *ir.Expr) *ir.Expr {
 	return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
 		if e.Op != ir.OpLoad {

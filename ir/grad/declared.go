@@ -2,8 +2,8 @@ package grad
 
 import "github.com/fusec/fusec/ir"
 
-// declared gives the operands of a value with a declared derivative their parts: the values
-// of the rule are copied, with the adjoint d in place of what stands for it.
+// declared adds to the adjoints of the operands of a value with a declared derivative. The
+// values of the rule are copied, with the adjoint d in place of its placeholder.
 func (p *pass) declared(r *Rule, v *ir.Value, d settled) {
 	if len(r.Terms) == 0 {
 		return
@@ -22,19 +22,20 @@ func (p *pass) declared(r *Rule, v *ir.Value, d settled) {
 	}
 }
 
-// expand adds copies of a rule's values to the graph, and says in to what stands for what.
+// expand adds copies of a rule's values to the graph, and records them in to.
 func (p *pass) expand(r *Rule, to map[*ir.Value]*ir.Value) {
 	for _, old := range r.Values {
 		to[old] = p.copied(old, to)
 	}
-	for _, old := range r.Values { // derivatives that are declared for what the rule computes
+	for _, old := range r.Values { // the rule's own values may have declared derivatives too
 		if own := p.opts.Rules[old]; own != nil {
 			p.opts.Rules[to[old]] = p.copiedRule(own, to)
 		}
 	}
 }
 
-// copied adds a copy of a value to the graph, with ranges of its own, that reads what to says.
+// copied adds a copy of a value to the graph, with ranges of its own. It reads the values that
+// to has in place of others.
 func (p *pass) copied(v *ir.Value, to map[*ir.Value]*ir.Value) *ir.Value {
 	c := &ir.Value{Name: v.Name, Type: v.Type, Body: v.Body, Origin: v.Origin, Axes: p.fresh(v.Axes)}
 	swap := substitution(v.Axes, ir.Indices(c.Axes))
@@ -51,8 +52,8 @@ func (p *pass) copied(v *ir.Value, to map[*ir.Value]*ir.Value) *ir.Value {
 	return c
 }
 
-// copiedRule is a rule for a copied value. What the rule's own values read is copied when it
-// is used.
+// copiedRule is the rule of a copied value. The rule's own values are copied when the rule is
+// used.
 func (p *pass) copiedRule(r *Rule, to map[*ir.Value]*ir.Value) *Rule {
 	out := &Rule{Upstream: r.Upstream}
 	for _, v := range r.Values {

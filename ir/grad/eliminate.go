@@ -6,9 +6,9 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// The eliminations of an equation. Each returns whether it made one.
+// The eliminations of an equation. Each reports whether it has applied.
 
-// determined: no range is left on the left.
+// determined: there is no range on the left side.
 func (s *system) determined(e equation) bool {
 	if s.dependsOn(e.left) {
 		return false
@@ -66,7 +66,7 @@ func (s *system) quotient(e equation) bool {
 	return true
 }
 
-// scaled takes c*atom apart, for a constant c > 1.
+// scaled splits c*atom, for a constant c > 1.
 func scaled(e *ir.Expr) (c, atom *ir.Expr, ok bool) {
 	if e.Op != ir.OpMul {
 		return nil, nil, false
@@ -125,9 +125,9 @@ func (s *system) digits(e equation) bool {
 	})
 }
 
-// overlap: q*c + t == u where t runs over more than c, c a number; with k over ceil(T/c), t is
-// u%c + c*k and q is u/c - k. A range k is not taken apart again: two equations with the same
-// ranges would do so to each other without end.
+// overlap: q*c + t == u where t runs over T > c points, c a number; with k over ceil(T/c), t is
+// u%c + c*k and q is u/c - k. A range k is not eliminated in this way again: two equations with
+// the same ranges would go on without end.
 func (s *system) overlap(e equation) bool {
 	free := ir.FreeRanges(e.left)
 	if slices.ContainsFunc(s.parts, func(k *ir.Range) bool { return free[k] }) {
@@ -169,7 +169,8 @@ func (s *system) split(e equation, use func(t *ir.Range, c *ir.Expr) bool) bool 
 	return false
 }
 
-// factors are what q may be a multiple of: the extent of t, and the strides of other ranges.
+// factors are the candidates for a factor of q: the extent of t, and the strides of other
+// ranges.
 func (s *system) factors(q *ir.Expr, t *ir.Range) []*ir.Expr {
 	out := []*ir.Expr{t.Extent}
 	free := ir.FreeRanges(q)
@@ -207,8 +208,7 @@ func (s *system) divisible(e equation) bool {
 	return s.divided(r, u, c)
 }
 
-// choice finds a condition that decides a piece of an index: of a minimum, a maximum or a
-// choice among indices.
+// choice finds a condition that decides a minimum, a maximum or a choice in an index.
 func (s *system) choice() (cond *ir.Expr) {
 	for _, e := range s.eqs {
 		ir.Walk(e.left, func(e *ir.Expr) bool {
@@ -230,7 +230,7 @@ func (s *system) choice() (cond *ir.Expr) {
 	return cond
 }
 
-// given is the part of the system where a condition of its indices holds, or fails.
+// given is the part of the system in which a condition of its indices holds, or fails.
 func (s *system) given(cond *ir.Expr, holds bool) *system {
 	c := *s
 	c.eqs = slices.Clone(s.eqs)

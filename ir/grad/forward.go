@@ -13,11 +13,11 @@ type forward struct {
 	tangents map[*ir.Value]*ir.Value // of the values that change; those without one are constant
 }
 
-// Forward adds to g the derivatives of its results along a direction, which it takes as inputs
-// t_x behind the others, one for each wanted input x. The results become the tangents t_y of the
-// float results y, in order: the sum over the wanted inputs of the derivative of y by x, times
-// t_x. A result that does not depend on them has the tangent 0. An error is a *Blocked, for a
-// wanted input on which no result depends, and g is then not to be used.
+// Forward adds to g the derivatives of its results along a direction. The direction is given by
+// new inputs t_x after the others, one for each wanted input x. The results become the tangents
+// t_y of the float results y, in order: the sum, over the wanted inputs, of the derivative of y
+// with respect to x, times t_x. A result that does not depend on them has the tangent 0. An
+// error is a *Blocked, for a wanted input on which no result depends; g must not be used then.
 func Forward(g *ir.Graph, opts Options) error {
 	f := &forward{&pass{g: g, opts: opts, facts: g.Facts()}, map[*ir.Value]*ir.Value{}}
 	wanted, err := f.wanted()
@@ -68,8 +68,8 @@ func (f *forward) neededBy(values []*ir.Value) map[*ir.Value]bool {
 	return needed
 }
 
-// reaching are the wanted inputs that a result depends on. One that no result depends on is a
-// mistake where the inputs are named, or where no other is left.
+// reaching are the wanted inputs that a result depends on. It is an error if no result depends
+// on an input that the caller named, or on any input at all.
 func (f *forward) reaching(wanted, values []*ir.Value, needed map[*ir.Value]bool) (out []*ir.Value, err error) {
 	for _, w := range wanted {
 		if needed[w] {
@@ -87,7 +87,7 @@ func (f *forward) reaching(wanted, values []*ir.Value, needed map[*ir.Value]bool
 	return out, err
 }
 
-// tangent defines the tangent of a value that is no input.
+// tangent defines the tangent of a value that is not an input.
 func (f *forward) tangent(v *ir.Value) *ir.Value {
 	if r := f.opts.Rules[v]; r != nil {
 		return f.transposed(r, v)
@@ -107,10 +107,10 @@ func (f *forward) tangent(v *ir.Value) *ir.Value {
 	return f.g.Define("t_"+v.Name, axes, ir.Cast(ir.Substitute(body, to), v.Type), v.Origin)
 }
 
-// along is the tangent of an expression; stored, where it is not nil, reads its value.
+// along is the tangent of an expression. stored reads the expression's value, or is nil.
 func (f *forward) along(body, stored *ir.Expr) *ir.Expr {
 	w := &walker{active: func(l *ir.Expr) bool { return f.tangents[l.From] != nil }, known: map[*ir.Expr]bool{}}
-	tangents := map[*ir.Expr]*ir.Expr{} // a part without one is constant
+	tangents := map[*ir.Expr]*ir.Expr{} // a node without a tangent is constant
 	for _, e := range slices.Backward(ir.ParentsFirst(body, w.depends)) {
 		switch e.Op {
 		case ir.OpLoad:
@@ -132,8 +132,9 @@ func (f *forward) along(body, stored *ir.Expr) *ir.Expr {
 	return tangents[body]
 }
 
-// chain is the tangent of an operation: the sum of what the derivative by each argument makes of
-// the argument's tangent. A rule multiplies an adjoint by the derivative; it is given the tangent.
+// chain is the tangent of an operation: the sum, over its arguments, of the derivative times the
+// argument's tangent. A rule multiplies an adjoint by the derivative, so it is called with the
+// tangent as the adjoint.
 func chain(e, stored *ir.Expr, tangents map[*ir.Expr]*ir.Expr) (sum *ir.Expr) {
 	x, y := operands(e, stored)
 	for i, a := range e.Args {
@@ -162,7 +163,7 @@ func or(e, other *ir.Expr) *ir.Expr {
 	return e
 }
 
-// load reads the tangent of what l reads: 0 outside.
+// load reads the tangent of the element that l reads, 0 outside.
 func (f *forward) load(l *ir.Expr) *ir.Expr {
 	t := f.tangents[l.From]
 	if l.Fill == nil {
@@ -197,10 +198,10 @@ func (f *forward) summed(v *ir.Value, body *ir.Expr) *ir.Expr {
 	return ir.Reduce(r, ir.Substitute(body, own))
 }
 
-// ofProduct is the tangent of a product whose factors have the tangents t. Without a zero among
-// the factors it is the product times the sum of t/b; with one zero, the product of the others
-// times that factor's tangent; with more, 0. The sums are over the factors alone, so that
-// those of a running product are running sums.
+// ofProduct is the tangent of a product whose factors b have the tangents t. Without a zero
+// among the factors it is the product times the sum of t/b; with one zero, the product of the
+// others times the tangent of that factor; with more, 0. Each sum is over the factors of one
+// product, so those of a running product are running sums.
 func (f *forward) ofProduct(v *ir.Value, t *ir.Expr) *ir.Expr {
 	b := wide(v.Body)
 	zero := isZero(b)
@@ -210,8 +211,8 @@ func (f *forward) ofProduct(v *ir.Value, t *ir.Expr) *ir.Expr {
 	return ir.Where(is(0), mul(others, ratio), whereOr0(is(1), mul(others, single)))
 }
 
-// ofChosen is the tangent of a maximum, a minimum or an element at a rank: that of the element
-// that is taken, and 0 where there is none.
+// ofChosen is the tangent of a maximum, a minimum or an element at a rank: that of the chosen
+// element, or 0 if there is none.
 func (f *forward) ofChosen(v *ir.Value, t *ir.Expr) *ir.Expr {
 	r := v.Reduce
 	place := f.place(v)
@@ -231,7 +232,7 @@ func (f *forward) ofChosen(v *ir.Value, t *ir.Expr) *ir.Expr {
 	return whereOr0(f.filledOrNil(taken), f.filled(ir.Substitute(t, to)))
 }
 
-// nonEmpty is the condition that there is a point in ranges; nil where there is one for sure.
+// nonEmpty is the condition that ranges have a point; nil if they always have.
 func (f *forward) nonEmpty(ranges []*ir.Range) (cond *ir.Expr) {
 	for _, r := range ranges {
 		if c := ir.Simplify(ir.Apply(ir.OpLt, ir.IntConst(0), r.Extent), f.facts); !c.IsConst(1) {
@@ -248,12 +249,14 @@ func (f *forward) filledOrNil(e *ir.Expr) *ir.Expr {
 	return f.filled(e)
 }
 
-// transposed is the tangent of a value with a declared derivative, which says what the operands
-// get of an adjoint of the value. That is linear in the adjoint, so its own gradient by the
-// adjoint, with the operands' tangents for the adjoints of its results, is the tangent.
+// transposed is the tangent of a value with a declared derivative. The declared derivative is a
+// function from an adjoint of the value to adjoints of the operands, and is linear. Its
+// transpose takes tangents of the operands to the tangent of the value. So the tangent is the
+// gradient of that function with respect to the adjoint, with the operands' tangents as
+// weights.
 func (f *forward) transposed(r *Rule, v *ir.Value) *ir.Value {
 	start := len(f.g.Values)
-	up := f.g.Define("d_"+v.Name, f.fresh(v.Axes), ir.Num(v.Type, 1), v.Origin) // any: what is linear has one derivative
+	up := f.g.Define("d_"+v.Name, f.fresh(v.Axes), ir.Num(v.Type, 1), v.Origin) // any value will do: a linear function has the same derivative everywhere
 	to := map[*ir.Value]*ir.Value{r.Upstream: up}
 	f.expand(r, to)
 	own := slices.Clone(f.g.Values[start:])

@@ -2,8 +2,8 @@ package grad
 
 import "github.com/fusec/fusec/ir"
 
-// reduction gives what the terms of a reduction read their parts of its adjoint d, which is 0
-// for sure where cond fails (nil: nothing is known).
+// reduction adds to the adjoints of the values that the terms of a reduction read. d is the
+// adjoint of the reduction; it is known to be 0 where cond fails (nil: nothing is known).
 func (p *pass) reduction(v *ir.Value, cond *ir.Expr, d term) {
 	r := v.Reduce
 	space := append(append([]*ir.Range(nil), v.Axes...), r.Ranges...)
@@ -26,16 +26,15 @@ func (p *pass) reduction(v *ir.Value, cond *ir.Expr, d term) {
 	p.spread(space, p.leaves(v.Body, nil, seeds...), cond)
 }
 
-// chosen is the condition under which a point is the one that a maximum, a minimum or an
-// element at a rank is taken from.
+// chosen is the condition that a point is the one chosen by a maximum, a minimum or a rank.
 func (p *pass) chosen(v *ir.Value) *ir.Expr {
 	r := v.Reduce
 	point := ir.FlatOffset(extents(r.Ranges), ir.Indices(r.Ranges))
 	return ir.Both(ir.Apply(ir.OpEq, point, p.place(v)), ranked(r))
 }
 
-// place is the number of the point that a maximum, a minimum or an element at a rank is taken
-// from, the first of equals; 0 where there is none.
+// place is the number of the point chosen by a maximum, a minimum or a rank, the first of
+// equals; 0 if there is none.
 func (p *pass) place(v *ir.Value) *ir.Expr {
 	op := ir.ArgMax
 	if v.Reduce.Op == ir.Min {
@@ -55,9 +54,9 @@ func ranked(r *ir.Reduction) *ir.Expr {
 	return ir.Both(low, ir.Apply(ir.OpLt, r.Rank, r.Ranges[0].Extent))
 }
 
-// product returns the adjoints of the factors of a product, without a division by a factor
-// that is 0: with no zero among them, the product over the factor; with one zero, that one
-// gets the product of the others; with more, none gets anything.
+// product returns the adjoints of the factors of a product, without dividing by a factor that
+// is 0. Without zeros, a factor gets the product divided by the factor. With one zero, that
+// factor gets the product of the others. With more, all get 0.
 func (p *pass) product(v *ir.Value, d term) []term {
 	b := wide(v.Body)
 	zero := isZero(b)
@@ -69,10 +68,10 @@ func (p *pass) product(v *ir.Value, d term) []term {
 	}
 }
 
-// shared gives the factors of a product their adjoints where a factor is one of several products,
-// as in a running product: it depends on the ranges points alone. What a factor gets from all
-// products is summed up before it is divided by the factor. The sum is then over products
-// alone, so that the adjoint of a running product is a running sum.
+// shared computes the adjoints of factors that belong to several products, as in a running
+// product; a factor depends only on points. The contributions of all products are summed before
+// they are divided by the factor. So the sum is over products alone, and the adjoint of a running
+// product is a running sum.
 func (p *pass) shared(v *ir.Value, points []*ir.Range, cond *ir.Expr, d term) {
 	b := wide(v.Body)
 	is, others := p.factors(v)
@@ -108,8 +107,8 @@ func dependsOn(e *ir.Expr, ranges []*ir.Range) (out []*ir.Range) {
 	return out
 }
 
-// factors defines what the factors of a product have to be known by: is(n) is the condition that
-// n of them are zeros, and others the product of the rest.
+// factors defines the facts about the factors of a product that its derivative needs: is(n) is
+// the condition that n of them are zeros, and others is the product of the factors that are not.
 func (p *pass) factors(v *ir.Value) (is func(n int64) *ir.Expr, others *ir.Expr) {
 	b, at := wide(v.Body), ir.Indices(v.Axes)
 	zero := isZero(b)

@@ -9,20 +9,20 @@ import (
 
 // Options say what is differentiated.
 type Options struct {
-	// Wrt are the inputs whose gradients are wanted, in the order of the results: those named, or,
-	// where none is, the float inputs on which a result depends in a way that has a derivative.
+	// Wrt names the inputs whose gradients are wanted, in the order of the results. If it is
+	// empty, these are all float inputs on which a result depends in a way that has a derivative.
 	Wrt    []string
-	Values bool  // the results of the graph stay results, ahead of the gradients
-	Rules  Rules // derivatives that are declared, by value; Reverse adds those of its own values
+	Values bool  // the results of the graph stay results, before the gradients
+	Rules  Rules // declared derivatives, by value; Reverse adds those of its own values
 	// Delta leaves the equations of indices unsolved: every adjoint is then a sum over all
-	// points of the reader under a predicate. It is the definition that tests compare with.
+	// points of the reader, with a predicate. Tests compare with this definition.
 	Delta bool
 }
 
 // Rules are declared derivatives.
 type Rules map[*ir.Value]*Rule
 
-// first drops the rules of values that are for the first derivative alone, which has been taken.
+// first drops the rules that are only for the first derivative, which has been taken.
 func (all Rules) first(values []*ir.Value) {
 	for _, v := range values {
 		if r := all[v]; r != nil && r.Once {
@@ -31,17 +31,17 @@ func (all Rules) first(values []*ir.Value) {
 	}
 }
 
-// A Rule is the declared derivative of a value, in place of the one by its definition. One
-// without terms says that the value is a constant.
+// A Rule is the declared derivative of a value, which replaces the derivative of its
+// definition. A rule without terms says that the value counts as a constant.
 type Rule struct {
-	Upstream *ir.Value   // stands for the adjoint of the value, with its type and axes; no value of the graph
-	Values   []*ir.Value // what the terms need, in order; they read Upstream, and are no values of the graph
+	Upstream *ir.Value   // placeholder for the adjoint of the value, with its type and axes; not a value of the graph
+	Values   []*ir.Value // the values that the terms need, in order; they may read Upstream, and are not values of the graph
 	Terms    []Term
-	Once     bool // the rule is for the first derivative alone: from then on the value is like any other
+	Once     bool // the rule is only for the first derivative; after that the value is like any other
 }
 
-// A Term is what a declared derivative gives to one operand: at each point of Ranges, the
-// element that Of reads gets Grad.
+// A Term is the part of a declared derivative for one operand: at each point of Ranges, Grad is
+// added to the adjoint of the element that Of reads.
 type Term struct {
 	Ranges   []*ir.Range
 	Of, Grad *ir.Expr // loads
@@ -62,11 +62,11 @@ type adjoint struct {
 	sum  []term
 }
 
-// Reverse differentiates g in place. Its results become the gradients d_x of the wanted
-// inputs, in order. A graph with one result, a scalar, is differentiated as it is; else each
-// result y that can be differentiated has its weight d_y as an input behind the others, and
-// the gradients are those of the sum of the results times their weights. An error is a
-// *Blocked, and g is then not to be used.
+// Reverse differentiates g in place. Its results become the gradients d_x of the wanted inputs,
+// in order. If the graph has one result, and that is a scalar, they are its gradients.
+// Otherwise each result y that can be differentiated gets a weight d_y, a new input after the
+// others, and the gradients are those of the sum of the results times their weights. An error
+// is a *Blocked; g must not be used then.
 func Reverse(g *ir.Graph, opts Options) error {
 	p := &pass{g: g, opts: opts, facts: g.Facts(), adj: map[*ir.Value]*adjoint{}}
 	wanted, err := p.wanted()
@@ -85,7 +85,8 @@ func Reverse(g *ir.Graph, opts Options) error {
 	return nil
 }
 
-// backward gives what values read their parts, from the last to the first.
+// backward computes the adjoints of values from the last to the first, and adds to the adjoints
+// of what they read.
 func (p *pass) backward(values, by []*ir.Value) {
 	for _, v := range slices.Backward(values) {
 		if a := p.adj[v]; a != nil && !v.IsInput() && !slices.Contains(by, v) {
@@ -94,7 +95,7 @@ func (p *pass) backward(values, by []*ir.Value) {
 	}
 }
 
-// gradient defines the gradient of x, which has got a.
+// gradient defines the gradient of x from its adjoint a.
 func (p *pass) gradient(x *ir.Value, a *adjoint) *ir.Value {
 	return p.g.Define("d_"+x.Name, a.axes, ir.Cast(p.total(a, x.Type).value(), x.Type), x.Origin)
 }
@@ -125,7 +126,7 @@ func (p *pass) wanted() ([]*ir.Value, error) {
 	return out, nil
 }
 
-// activeBy finds those of values to which differentiable paths lead.
+// activeBy finds the values to which differentiable paths lead from wanted ones.
 func (p *pass) activeBy(values, wanted []*ir.Value) map[*ir.Value]bool {
 	active := map[*ir.Value]bool{}
 	for _, v := range values {
@@ -174,7 +175,7 @@ func (p *pass) free(name string) string {
 	return name
 }
 
-// of is the adjoint of v, where what it gets is collected.
+// of is the adjoint of v, to which terms are added.
 func (p *pass) of(v *ir.Value) *adjoint {
 	a := p.adj[v]
 	if a == nil {
@@ -184,7 +185,7 @@ func (p *pass) of(v *ir.Value) *adjoint {
 	return a
 }
 
-// give adds a term over the axes of v's adjoint to it.
+// give adds a term, over the axes of v's adjoint, to that adjoint.
 func (p *pass) give(v *ir.Value, t term) {
 	a := p.of(v)
 	a.sum = append(a.sum, t)
@@ -200,7 +201,7 @@ func (p *pass) fresh(ranges []*ir.Range) []*ir.Range {
 	return out
 }
 
-// total is all that a value of a type got: 0 where no point of its readers ever reads it.
+// total is the sum of the terms of an adjoint, in type t: 0 if there are none.
 func (p *pass) total(a *adjoint, t ir.DType) term {
 	switch {
 	case len(a.sum) == 0:
@@ -211,11 +212,11 @@ func (p *pass) total(a *adjoint, t ir.DType) term {
 	return merged(a.sum)
 }
 
-// mostApart is the most terms of which each pair is looked at.
+// mostApart is the most terms for which every pair is compared.
 const mostApart = 16
 
-// apart reports whether an adjoint has several terms, no two of which are for the same element, as parts have that are
-// cut out of one value.
+// apart reports whether an adjoint has several terms, no two of which are for the same element. That happens if a
+// program cuts a value into parts.
 func (p *pass) apart(a *adjoint) bool {
 	if len(a.sum) < 2 || len(a.sum) > mostApart {
 		return false
@@ -238,11 +239,11 @@ func (p *pass) apart(a *adjoint) bool {
 // A settled adjoint can be read at any index.
 type settled struct {
 	at   func(index []*ir.Expr) *ir.Expr // in the type that the value is computed in
-	cond func(index []*ir.Expr) *ir.Expr // where it is not 0 for sure; nil where nothing is known
+	cond func(index []*ir.Expr) *ir.Expr // the adjoint is known to be 0 where this fails; nil if nothing is known
 	from *ir.Value                       // the value that holds it, in the type of the primal; nil for a constant
 }
 
-// settle makes a value of an adjoint: the sum of all that it got, rounded once.
+// settle makes a value of an adjoint: the sum of all of its terms, rounded once.
 func (p *pass) settle(v *ir.Value, a *adjoint) settled {
 	total := p.total(a, v.Type)
 	axes := a.axes
@@ -258,7 +259,7 @@ func (p *pass) settle(v *ir.Value, a *adjoint) settled {
 	}
 	body := ir.Cast(total.value(), v.Type)
 	d := p.g.Define("d_"+v.Name, axes, body, v.Origin)
-	a.axes = p.fresh(axes) // those are d's now
+	a.axes = p.fresh(axes) // the old axes belong to d now
 	out.from = d
 	out.at = func(index []*ir.Expr) *ir.Expr { return wide(ir.Load(d, index, nil)) }
 	return out
@@ -272,7 +273,7 @@ func substitution(from []*ir.Range, to []*ir.Expr) map[*ir.Range]*ir.Expr {
 	return out
 }
 
-// value gives what v reads their parts of its adjoint.
+// value adds to the adjoints of the values that v reads.
 func (p *pass) value(v *ir.Value, d settled) {
 	if r := p.opts.Rules[v]; r != nil {
 		p.declared(r, v, d)
@@ -294,8 +295,9 @@ func (p *pass) value(v *ir.Value, d settled) {
 	p.spread(v.Axes, p.leaves(v.Body, stored, seed), d.cond(at))
 }
 
-// spread gives reads at the points of ranges their adjoints. cond is where the adjoint of the
-// reader is not 0 for sure: a singular term is guarded by it.
+// spread adds the adjoints of reads, at the points of ranges, to those of the elements that
+// they read. The adjoint of the reader is known to be 0 where cond fails, so cond guards
+// singular terms.
 func (p *pass) spread(ranges []*ir.Range, leaves []leaf, cond *ir.Expr) {
 	for _, l := range leaves {
 		switch {
@@ -334,8 +336,8 @@ func (p *pass) results(wanted, values []*ir.Value) error {
 	return nil
 }
 
-// prune drops the values that neither a result needs nor a declared derivative of what is
-// needed: that one may be asked for again. Inputs stay.
+// prune drops the values that are needed neither by a result nor by a declared derivative of a
+// needed value, because that may be differentiated again. Inputs stay.
 func (p *pass) prune() {
 	needed := map[*ir.Value]bool{}
 	for _, o := range p.g.Outputs {

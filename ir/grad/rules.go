@@ -8,11 +8,12 @@ import (
 
 // A rule is the derivative of one scalar operation.
 type rule struct {
-	// by returns the adjoints of the arguments x of y = op(x...), given the adjoint d of y;
-	// nil for an argument that has none. All have the type that the operation is computed in.
+	// by returns the adjoints of the arguments x of y = op(x...), given the adjoint d of y; nil
+	// for an argument without one. All have the type in which the operation is computed.
 	by func(d, y *ir.Expr, x []*ir.Expr) []part
-	// singular rules can be infinite or NaN where the operation itself is finite or not
-	// needed, so that what is not needed has to be guarded, not multiplied by 0.
+	// singular rules can be infinite or NaN where the operation itself is finite or not needed.
+	// So adjoints that are not needed have to be guarded by a condition, and not multiplied by
+	// 0.
 	singular bool
 }
 
@@ -22,8 +23,8 @@ type part struct{ cond, expr *ir.Expr }
 // constant is the rule of the operations whose derivative is 0 wherever it exists.
 var constant = &rule{}
 
-// rules is the column of derivatives of the table of operations. Operations that take no
-// floats have no row, nor have those with a type of their own: select and cast.
+// rules is the column of derivatives of the table of operations. There is no row for operations
+// that take no floats, nor for select and cast, which are handled separately.
 var rules = map[ir.Op]*rule{
 	ir.OpAdd:   {by: func(d, _ *ir.Expr, _ []*ir.Expr) []part { return parts(d, d) }},
 	ir.OpSub:   {by: func(d, _ *ir.Expr, _ []*ir.Expr) []part { return parts(d, neg(d)) }},
@@ -104,8 +105,8 @@ func byMod(d, _ *ir.Expr, x []*ir.Expr) []part {
 	return parts(d, neg(mul(d, ir.Apply(ir.OpFloor, div(x[0], x[1])))))
 }
 
-// byPow has no derivative by the base where the exponent is 0, and none by the exponent
-// where 0 is raised to one that is not negative.
+// byPow: the derivative with respect to the base is 0 if the exponent is 0, and the derivative
+// with respect to the exponent is 0 if the base is 0 and the exponent is not negative.
 func byPow(d, y *ir.Expr, x []*ir.Expr) []part {
 	a, b := x[0], x[1]
 	if b.Op == ir.OpConst {
@@ -118,7 +119,7 @@ func byPow(d, y *ir.Expr, x []*ir.Expr) []part {
 	}
 }
 
-// power is the derivative of a to a constant power, without a power where that can be.
+// power is the derivative of a to a constant power, written without a power where possible.
 func power(a *ir.Expr, n float64) *ir.Expr {
 	switch n {
 	case 0:
@@ -133,7 +134,7 @@ func power(a *ir.Expr, n float64) *ir.Expr {
 	return mul(num(a, n), ir.Apply(ir.OpPow, a, num(a, n-1)))
 }
 
-// byExtremum gives the adjoint to the winner, and half of it to each of two equals.
+// byExtremum gives the adjoint to the chosen argument, or half of it to each if they are equal.
 func byExtremum(wins ir.Op, d *ir.Expr, x []*ir.Expr) []part {
 	share := ir.Where(ir.Apply(ir.OpEq, x[0], x[1]), mul(d, num(d, 0.5)), d)
 	return []part{{ir.Apply(wins, x[0], x[1]), share}, {ir.Apply(wins, x[1], x[0]), share}}
@@ -160,8 +161,8 @@ func rsqrt(x *ir.Expr) *ir.Expr { return ir.Apply(ir.OpRsqrt, x) }
 // num is the constant v of the type of like.
 func num(like *ir.Expr, v float64) *ir.Expr { return ir.Num(like.Type, v) }
 
-// The operations below leave out what a constant operand makes needless. An absent operand of
-// a product, nil, is 0.
+// The operations below omit work that a constant operand makes unnecessary. A nil operand of a
+// product stands for 0.
 
 func mul(a, b *ir.Expr) *ir.Expr {
 	switch {
@@ -204,10 +205,10 @@ func add(a, b *ir.Expr) *ir.Expr { return ir.Apply(ir.OpAdd, a, b) }
 
 func sub(a, b *ir.Expr) *ir.Expr { return ir.Apply(ir.OpSub, a, b) }
 
-// HasRule reports whether the table says what the derivative of an operation is.
+// HasRule reports whether the derivative of an operation is known.
 func HasRule(op ir.Op) bool { return rules[op] != nil || op == ir.OpSelect || op == ir.OpCast }
 
-// HasDerivative reports whether an operation has one that is not 0 everywhere.
+// HasDerivative reports whether an operation has a derivative that is not 0 everywhere.
 func HasDerivative(op ir.Op) bool {
 	r := rules[op]
 	return op == ir.OpSelect || op == ir.OpCast || r != nil && r.by != nil

@@ -2,16 +2,16 @@ package grad
 
 import "github.com/fusec/fusec/ir"
 
-// A term is what a node of an expression gets of the adjoint of the whole: expr where cond
-// holds (nil: always), else 0. The condition stays beside the expression until the end, so
-// that what is not needed is never multiplied by 0: it may be infinite there.
+// A term is a part of the adjoint of a node: expr where cond holds (nil: always), else 0. The
+// condition is kept apart from the expression until the end. So an adjoint that is not needed,
+// which may be infinite, is never multiplied by 0.
 type term struct {
 	cond, expr *ir.Expr
 	singular   bool // expr may be infinite or NaN where the primal is finite
-	guarded    bool // expr is 0 itself where cond fails
+	guarded    bool // expr is itself 0 where cond fails
 }
 
-// value is what the term is everywhere.
+// value is the term as one expression, with its condition.
 func (t term) value() *ir.Expr {
 	if t.cond == nil || t.guarded {
 		return t.expr
@@ -28,17 +28,17 @@ type leaf struct {
 // walker differentiates one expression.
 type walker struct {
 	active func(load *ir.Expr) bool // whether a read is differentiated
-	known  map[*ir.Expr]bool        // of nodes: whether they depend on such reads
+	known  map[*ir.Expr]bool        // for nodes: whether they depend on such reads
 	terms  map[*ir.Expr][]term
 }
 
-// newWalker differentiates by the reads of active values.
+// newWalker differentiates with respect to the reads of active values.
 func newWalker(active map[*ir.Value]bool) *walker {
 	return &walker{active: func(l *ir.Expr) bool { return active[l.From] }, known: map[*ir.Expr]bool{}}
 }
 
-// leaves returns the reads of body with their adjoints, given those of body. stored, where it
-// is not nil, reads the value of body.
+// leaves returns the reads of body with their adjoints, given the adjoints of body. stored
+// reads the value of body, or is nil.
 func (p *pass) leaves(body, stored *ir.Expr, seeds ...term) []leaf {
 	w := newWalker(p.active)
 	w.terms = map[*ir.Expr][]term{body: seeds}
@@ -61,7 +61,7 @@ func (p *pass) leaves(body, stored *ir.Expr, seeds ...term) []leaf {
 	return out
 }
 
-// together adds a leaf; one of an equal read joins it.
+// together adds a leaf to a list, or its term to the leaf of an equal read.
 func together(all []leaf, l leaf) []leaf {
 	for i := range all {
 		if ir.Equal(all[i].load, l.load) {
@@ -105,7 +105,7 @@ func (w *walker) dependsNow(e *ir.Expr) bool {
 	return false
 }
 
-// down gives the arguments of a node their terms.
+// down adds the terms of a node's arguments.
 func (w *walker) down(e, stored *ir.Expr, t term) {
 	switch e.Op {
 	case ir.OpSelect:
@@ -128,8 +128,8 @@ func (w *walker) down(e, stored *ir.Expr, t term) {
 	}
 }
 
-// operands are the arguments and the result of an operation in the type that it is computed in;
-// stored, where it is not nil, reads the result.
+// operands are the arguments and the result of an operation in the type in which it is
+// computed. stored reads the result, or is nil.
 func operands(e, stored *ir.Expr) (x []*ir.Expr, y *ir.Expr) {
 	x = make([]*ir.Expr, len(e.Args))
 	for i, a := range e.Args {
@@ -170,8 +170,8 @@ func merged(terms []term) term {
 	return out
 }
 
-// chosen is the sum of terms of which at most one is not 0 at each point: a choice among them, which needs no sum and
-// which readers that round the whole may round term by term.
+// chosen combines terms of which at most one is not 0 at each point. It is a choice instead of a sum, so a reader
+// that rounds the result may round each term instead.
 func chosen(terms []term) term {
 	out := term{expr: num(terms[0].expr, 0), guarded: true}
 	for i := len(terms) - 1; i >= 0; i-- {

@@ -6,7 +6,7 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// An equation says that two indices are equal. left is over the ranges that remain.
+// An equation says that two indices are equal. Only left depends on the ranges that remain.
 type equation struct{ left, right *ir.Expr }
 
 // A guard says that the solution for a range lies inside it.
@@ -20,15 +20,15 @@ type guard struct {
 // whose guard is that it lies inside the range.
 type system struct {
 	p        *pass
-	within   []*ir.Range // all that may occur: at a point that matters, none is empty
+	within   []*ir.Range // all ranges that may occur; none is empty at a point that matters
 	ranges   []*ir.Range // those that remain
-	parts    []*ir.Range // of them and of former ones, those that overlaps of two others have made
+	parts    []*ir.Range // the ranges, remaining or eliminated, that overlap has made
 	eqs      []equation
 	conds    []*ir.Expr
 	guards   []guard
 	body     *ir.Expr
 	original *ir.Expr // body before any solution
-	singular bool     // body may be infinite where nothing is read
+	singular bool     // body may be infinite at points outside the system
 }
 
 const (
@@ -36,7 +36,8 @@ const (
 	maxSteps  = 64 // eliminations and replacements of one system
 )
 
-// solve eliminates what it can and returns the pieces: an index that is a choice makes two.
+// solve eliminates ranges as far as it can, and returns the pieces of the system: a choice in
+// an index makes two.
 func (s *system) solve(pieces int) []*system {
 	for range maxSteps {
 		s.normalize()
@@ -53,8 +54,8 @@ func (s *system) solve(pieces int) []*system {
 	return []*system{s}
 }
 
-// step makes one of the eliminations, the first that fits in the order of the table: those
-// that leave nothing behind come first.
+// step applies the first elimination of the table that fits. Eliminations that leave no new
+// range come first.
 func (s *system) step() bool {
 	for _, try := range []func(equation) bool{s.determined, s.single, s.quotient, s.remainder, s.digits, s.overlap,
 		s.unit, s.divisible} {
@@ -115,7 +116,7 @@ func addends(e *ir.Expr, minus bool) []*ir.Expr {
 	return []*ir.Expr{e}
 }
 
-// replace eliminates a range, whose solution is by.
+// replace eliminates a range with the solution by.
 func (s *system) replace(r *ir.Range, by *ir.Expr) {
 	by = s.simple(by)
 	s.ranges = slices.DeleteFunc(slices.Clone(s.ranges), func(x *ir.Range) bool { return x == r })
@@ -155,7 +156,7 @@ func (s *system) require(cond *ir.Expr) { s.conds = append(slices.Clone(s.conds)
 // equal adds an equation.
 func (s *system) equal(left, right *ir.Expr) { s.eqs = append(s.eqs, equation{left, right}) }
 
-// leaveAll makes conditions of the equations that are left.
+// leaveAll turns the equations that are left into conditions.
 func (s *system) leaveAll() {
 	for _, e := range s.eqs {
 		s.require(ir.Apply(ir.OpEq, e.left, e.right))
@@ -163,7 +164,8 @@ func (s *system) leaveAll() {
 	s.eqs = nil
 }
 
-// useConditions eliminates ranges that a condition determines, as a key that is compared does.
+// useConditions eliminates ranges that are determined by a condition, such as the comparison
+// with a key.
 func (s *system) useConditions() {
 	for i := 0; i < len(s.conds); i++ {
 		c := s.conds[i]
@@ -179,8 +181,9 @@ func (s *system) useConditions() {
 	}
 }
 
-// allConds are the conditions, with the guards that do not follow from what is read: a factor
-// that reads an axis of the range's extent at the range itself is 0 where the range is left.
+// allConds are the conditions, with the guards that are not implied by reads. A guard is
+// implied if a factor reads an axis of the range's extent at the solution itself: outside of
+// the range that read is 0.
 func (s *system) allConds() []*ir.Expr {
 	out := slices.Clone(s.conds)
 	for _, g := range s.guards {
@@ -211,8 +214,9 @@ func impliesInside(e *ir.Expr, r *ir.Range) bool {
 	return false
 }
 
-// linearIn finds a range of stride 1 or -1 in e (those of any constant stride with most < 0)
-// and returns it with its stride. Of several it is the longest: the others are summed over.
+// linearIn finds a range of stride 1 or -1 in e, or of any constant stride if most < 0, and
+// returns it with its stride. Of several it takes the longest, because the others stay in the
+// sum.
 func (s *system) linearIn(e *ir.Expr, most int64) (best *ir.Range, stride *ir.Expr) {
 	free := ir.FreeRanges(e)
 	for _, r := range s.ranges {
@@ -230,7 +234,8 @@ func (s *system) linearIn(e *ir.Expr, most int64) (best *ir.Range, stride *ir.Ex
 	return best, stride
 }
 
-// longer reports whether r is longer than t, as far as can be told: what is not a number is.
+// longer reports whether r is longer than t, as far as that is known. An extent that is not a
+// number counts as longer than one that is.
 func longer(r, t *ir.Range) bool {
 	if t.Extent.Op != ir.OpConst {
 		return false
@@ -243,7 +248,7 @@ func (s *system) without(e *ir.Expr, r *ir.Range) *ir.Expr {
 	return s.simple(ir.Substitute(e, map[*ir.Range]*ir.Expr{r: ir.IntConst(0)}))
 }
 
-// only returns the range of e that remains, where it is the only one.
+// only returns the range in e that remains, if there is only one.
 func (s *system) only(e *ir.Expr) *ir.Range {
 	var found *ir.Range
 	free := ir.FreeRanges(e)
@@ -259,8 +264,8 @@ func (s *system) only(e *ir.Expr) *ir.Range {
 	return found
 }
 
-// plain is an index without the conversions to i64 and back in which the language computes
-// absolute values and the like of ranges, and which are exact there.
+// plain is an index without conversions to i64 and back. The language uses these for operations
+// such as the absolute value of ranges, and they are exact there.
 func plain(e *ir.Expr) *ir.Expr {
 	if ir.Has(e, ir.OpLoad, ir.OpRandom, ir.OpRandom16) && e.Op == ir.OpCast {
 		return e

@@ -36,7 +36,7 @@ func (x *kernel) chunk(k *ir.Kernel, sections []*section) (*chunk, error) {
 // inside reports whether the current row takes part.
 func (w *chunk) inside(f *frame) bool { return w.guard == nil || w.guard(f) != 0 }
 
-// begin starts a chunk: the states anew.
+// begin starts a chunk with fresh states.
 func (w *chunk) begin() {
 	for _, p := range w.partials {
 		p.states = make([]fold, w.x.cols.len())

@@ -196,8 +196,8 @@ func (c *compiler) apply(e *ir.Expr) code {
 	return code{int: func(f *frame) int64 { return int64(float(f)) }}
 }
 
-// reassociated computes a product of several factors, half of the time in an order that an engine may multiply them
-// in, and otherwise as it is written: parts may leave the range of the type they run in.
+// reassociated computes a product of several factors, half of the time in another order that an engine may use. In
+// another order, partial products may leave the range of their type.
 func (c *compiler) reassociated(e *ir.Expr, written func(*frame) float64) func(*frame) float64 {
 	list := factorsOf(e, e.Type)
 	if len(list) < 3 || c.chooser.strict {
@@ -276,9 +276,9 @@ func (c *compiler) cast(from, to ir.DType, in code) code {
 	return code{float: func(f *frame) float64 { return float64(in.int(f)) }}
 }
 
-// round brings a computed value to its type: integers wrap always, floats are
-// rounded in Strict mode, first to the type that an engine computes them in. op is what
-// computed the value.
+// round brings a computed value to its type: integers always wrap; floats are rounded in Strict
+// mode, first to the type in which an engine computes them. op is the operation that computed
+// the value.
 func (c *compiler) round(op ir.Op, t ir.DType, in code) code {
 	switch {
 	case t.IsFloat() && c.chooser != nil:

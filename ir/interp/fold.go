@@ -13,7 +13,7 @@ type fold struct {
 	bodyType ir.DType
 	identity Scalar
 	round    func(float64) float64   // to the accumulator's type; nil in Exact mode
-	sampled  func([]float64) float64 // in Sampled mode: what an engine may make of the terms
+	sampled  func([]float64) float64 // in Sampled mode: one of the results that an engine may get from the terms
 
 	acc  Scalar // the running value; for argmax and argmin, of the best element
 	best int64  // argmax and argmin: the position of the best element
@@ -79,8 +79,8 @@ func (r *fold) setFloat(v float64) {
 	r.acc.F = v
 }
 
-// beats reports whether v at index n comes before the best so far: NaN before
-// all else, and of equals the one with the smaller index.
+// beats reports whether v at index n comes before the best element so far. NaN comes before
+// everything else; of equal elements the one with the smaller index comes first.
 func (r *fold) beats(v Scalar, n int64) bool {
 	compare := r.op.Info().Combine.Info()
 	switch {

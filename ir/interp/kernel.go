@@ -196,8 +196,8 @@ func (x *kernel) run(s *section) {
 	}
 }
 
-// advance folds the current point, after bringing the running value to the new
-// value of the maximum it is streamed beside. While that is -inf terms are zero.
+// advance folds the current point, after rescaling the running value to the new value of the
+// maximum that it follows. While that is -inf, terms are zero.
 func (r *streamed) advance(f *frame, n int64) {
 	switch r.prefix {
 	case ir.Inclusive:
@@ -240,7 +240,7 @@ func (r *streamed) reset() {
 	}
 }
 
-// finish makes the result readable: NaN where the maximum of some terms is -inf.
+// finish sets the result: NaN if there were terms and their maximum is -inf.
 func (r *streamed) finish() {
 	if r.prefix != ir.WholeRow {
 		return

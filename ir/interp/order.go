@@ -12,10 +12,10 @@ import (
 type order struct {
 	*fold
 	rank  func(*frame) int64
-	signs bool  // whether -0 comes before +0, as an engine may have it that sorts words without their places
+	signs bool  // whether -0 comes before +0, as in an engine that sorts words without their places
 	slots []int // of the indices that the elements depend on
 	at    []int64
-	all   []element // sorted, where at says
+	all   []element // sorted elements of the order that at says
 }
 
 func (c *compiler) newOrder(v *ir.Value) *order {
@@ -30,7 +30,8 @@ func (c *compiler) newOrder(v *ir.Value) *order {
 	return r
 }
 
-// sorted returns the elements in order: those of the last call where they are the same.
+// sorted returns the elements in order. It reuses those of the last call if the order is the
+// same.
 func (r *order) sorted(f *frame, b box) []element {
 	at := make([]int64, len(r.slots))
 	for i, slot := range r.slots {
@@ -88,8 +89,8 @@ func sortElements(all []element, descending, float bool) {
 	})
 }
 
-// orderZeros puts the negative zeros of sorted elements before the positive ones, behind them where the order is
-// descending.
+// orderZeros puts the negative zeros of sorted elements before the positive ones, or after them in descending
+// order.
 func orderZeros(all []element, descending bool) {
 	isZero := func(e element) bool { return e.value.F == 0 }
 	first := slices.IndexFunc(all, isZero)

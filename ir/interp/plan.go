@@ -97,7 +97,7 @@ func (m *memory) alloc(b *ir.Buffer, symbols map[string]int64) (*contents, error
 	return &contents{t, make([]bool, t.Len())}, nil
 }
 
-// take makes b the owner of its slot: what shared the memory is lost.
+// take makes b the owner of its slot; the contents of other buffers in the slot are lost.
 func (m *memory) take(b *ir.Buffer) {
 	if b.Kind != ir.TempBuffer {
 		return

@@ -14,19 +14,19 @@ import (
 type chooser struct {
 	rng    *rand.Rand
 	strict bool // every operation rounds to its type
-	tf32   bool // operands of f32 products may be rounded to tf32
+	tf32   bool // operands of products in f32 may be rounded to tf32
 	policy int  // how intermediate values are rounded
-	fused  int  // whether products beyond f64 are added to in one instruction: all, by chance, or none
-	skips  int  // whether what has a weight of zero is left out: all of it, by chance, or none
-	moves  int  // whether sums are multiplied by what their terms share: none, by chance, or all
+	fused  int  // whether a product that overflows f64 is part of a multiply-add: always, by chance, or never
+	skips  int  // whether terms with a weight of zero are left out: always, by chance, or never
+	moves  int  // whether sums are multiplied by the common factors of their terms afterwards: never, by chance, or always
 	folds  folding
-	// weights are the values made of exponentials, as those of a softmax are: an engine need not read what a mask
-	// leaves out.
+	// weights are the values made of exponentials, such as the weights of a softmax. An engine need not read what
+	// has a weight of zero.
 	weights map[*ir.Value]bool
 }
 
-// Policies: intermediate values are as registers hold them, as memory does, or not rounded at all, each of them; in
-// registers up to the last of an expression, which is as memory has it; or each by chance, as larger numbers say.
+// Policies for intermediate values: all are rounded as registers hold them, all as memory holds them, or none; all
+// as in registers, but the last value of an expression as in memory; or each by chance, with the remaining numbers.
 const (
 	inRegisters = iota
 	inMemory
@@ -36,8 +36,9 @@ const (
 	policies = byChance + 2
 )
 
-// begin chooses for the next value of a graph how an engine might compute it. Most choices are for all
-// of its elements, as an engine makes them: what elements have in common, as the order of a sort, shows them.
+// begin chooses how an engine might compute the next value of a graph. Like an engine, it makes most choices
+// for all elements of the value alike, because some results, such as the order of a sort, depend on several
+// elements.
 func (c *chooser) begin() {
 	if c == nil {
 		return
@@ -77,7 +78,7 @@ func (c *chooser) isWeight(e *ir.Expr) bool {
 	return e.Op == ir.OpLoad && c.weights[e.From]
 }
 
-// weighted is a product with a weight: one of zero may leave out a NaN or an infinity.
+// weighted is a product with a weight. A weight of zero may hide a NaN or an infinity.
 func (c *chooser) weighted(t ir.DType, a, b float64) float64 {
 	if v := a * b; (a == 0 || b == 0) && v != v && !c.strict && (c.skips == 0 || c.skips == 1 && c.coin()) {
 		return 0
@@ -105,8 +106,7 @@ var ulps = map[ir.Op]float64{
 // where their result is a number of the type.
 func rounds(op ir.Op) bool { return op == ir.OpAdd || op == ir.OpSub || op == ir.OpMul }
 
-// flushes reports the operations of fast mode that may take numbers below the normal ones
-// of f32 for zero.
+// flushes reports the operations of fast mode that may treat subnormal numbers of f32 as zero.
 func flushes(op ir.Op) bool {
 	switch op {
 	case ir.OpDiv, ir.OpRecip, ir.OpSqrt, ir.OpRsqrt, ir.OpPow, ir.OpExp, ir.OpExp2:
@@ -131,7 +131,7 @@ func (c *chooser) result(op ir.Op, t ir.DType, v float64) float64 {
 	return c.stored(t, compute, v)
 }
 
-// stored is v as it is, as its register holds it, or as memory does.
+// stored is v unrounded, as its register holds it, or as memory does.
 func (c *chooser) stored(t, compute ir.DType, v float64) float64 {
 	policy := c.policy
 	if policy >= byChance {
@@ -156,7 +156,7 @@ func (c *chooser) ended(t ir.DType, v float64) float64 {
 
 // error is a relative error that op may have.
 func (c *chooser) error(op ir.Op, compute ir.DType, v float64) float64 {
-	if op == ir.OpMul && c.tf32 && compute == ir.F32 && !isTF32(v) { // one factor may be 1, and the other rounded
+	if op == ir.OpMul && c.tf32 && compute == ir.F32 && !isTF32(v) { // both factors may be rounded, even if one is 1
 		return c.spread() * 0x1p-10
 	}
 	units := ulps[op]
@@ -165,15 +165,15 @@ func (c *chooser) error(op ir.Op, compute ir.DType, v float64) float64 {
 	}
 	if c.strict {
 		if rounds(op) {
-			return 0 // rounded by the caller, and nothing else
+			return 0 // the caller rounds the result; there is no other error
 		}
 		units = min(units, 4)
 	}
 	return c.spread() * units * compute.Info().Epsilon
 }
 
-// isExact reports whether v is a number of the type; for f64, in which it is held, whether it
-// is a whole number that leaves room for no rounding.
+// isExact reports whether the type holds v exactly. For f64, the type of v itself, it reports
+// whether v is a whole number that is surely not rounded.
 func isExact(t ir.DType, v float64) bool {
 	if t == ir.F64 {
 		return v == math.Trunc(v) && math.Abs(v) < 1<<52
@@ -181,16 +181,16 @@ func isExact(t ir.DType, v float64) bool {
 	return num.Round(t, v) == v
 }
 
-// isTF32 reports whether v is a number of tf32, which has 10 bits behind the first.
+// isTF32 reports whether v is a number of tf32, which has 10 fraction bits.
 func isTF32(v float64) bool {
 	fraction, _ := math.Frexp(v)
 	return fraction*(1<<11) == math.Trunc(fraction*(1<<11))
 }
 
-// product is a product that an engine may have. One that overflows does not where the engine
-// adds to it in the same instruction.
+// product is a product as an engine may compute it. A product that overflows may not do so in
+// an engine that adds to it in the same instruction.
 func (c *chooser) product(t ir.DType, a, b float64) float64 {
-	const largest = 0x1.ffep127 // what rounds to no number of tf32
+	const largest = 0x1.ffep127 // larger numbers do not round to a finite tf32
 	if c.tf32 && t.Info().Compute == ir.F32 && (math.Abs(a) >= largest || math.Abs(b) >= largest) && c.coin() {
 		a, b = one(math.Abs(a) >= largest, a*math.Inf(1), a), one(math.Abs(b) >= largest, b*math.Inf(1), b)
 	}
@@ -201,7 +201,8 @@ func (c *chooser) product(t ir.DType, a, b float64) float64 {
 	return v
 }
 
-// extremum is v, the larger or the smaller of a and b, as an engine may have it: of two zeros it takes either.
+// extremum is v, the larger or the smaller of a and b, as an engine may compute it: of two zeros it may take
+// either.
 func (c *chooser) extremum(v, a, b float64) float64 {
 	if a == 0 && b == 0 {
 		return one(c.coin(), a, b)
@@ -209,8 +210,8 @@ func (c *chooser) extremum(v, a, b float64) float64 {
 	return v
 }
 
-// loaded is a value that was computed, as a reader may have it: one reads it from memory, rounded, while another
-// computes it again, and not in the same instructions.
+// loaded is a computed value as a reader may see it. One reader reads it from memory, rounded; another computes
+// it again, perhaps with other instructions.
 func (c *chooser) loaded(t ir.DType, v float64) float64 {
 	if v-v != 0 || c.strict {
 		return v

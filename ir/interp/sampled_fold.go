@@ -9,33 +9,34 @@ import (
 	"github.com/fusec/fusec/ir/num"
 )
 
-// reach says what becomes of a sum or a product whose parts leave the range of its type.
+// reach says what happens to a sum or a product whose partial results leave the range of its
+// type.
 type reach uint8
 
 const (
-	wide   reach = iota // no part leaves it: in some order large and small parts meet early
-	narrow              // parts become infinite or vanish, each in its place
-	loose               // near the end of the range: what it is, infinite, or NaN
+	wide   reach = iota // no partial result leaves the range: in some order large and small terms meet early
+	narrow              // partial results become infinite or vanish
+	loose               // near the end of the range: the exact result, infinite, or NaN
 	numReaches
 )
 
 // folding is how an engine might fold terms.
 type folding struct {
-	any     bool // each element in a way of its own
+	any     bool // each element is folded in its own way
 	reach   reach
 	order   int  // of the terms
-	parts   int  // that are folded by themselves first, as threads do
-	strided bool // whether each part has every so manyth term, or a run of them
+	parts   int  // that are folded separately first, as by threads
+	strided bool // whether each part has every parts-th term, or a run of terms
 }
 
-// folding draws a way to fold.
+// folding draws a random way to fold.
 func (c *chooser) folding() folding {
 	return folding{any: c.rng.IntN(3) == 0, reach: reach(c.rng.IntN(int(numReaches))), order: c.rng.IntN(4),
 		parts: []int{1, 1, 2, 4, 32}[c.rng.IntN(5)], strided: c.coin()}
 }
 
-// fold is what an engine may make of terms, whose sum, product, maximum or minimum in type t
-// is asked for; start is that of none.
+// fold is a sum, product, maximum or minimum of terms in type t, as an engine may compute it;
+// start is the result for no terms.
 func (c *chooser) fold(op ir.Op, t ir.DType, start float64, terms []float64) float64 {
 	how := c.folds
 	if how.any {
@@ -62,8 +63,8 @@ func (c *chooser) fold(op ir.Op, t ir.DType, start float64, terms []float64) flo
 	return c.signed(op, c.cancelled(op, t, acc, terms))
 }
 
-// cancelled is v, the sum of terms, or zero where less is left of the terms than one of their roundings:
-// an order of the engine's may have them cancel to the last bit.
+// cancelled is v, the sum of terms, or zero if v is smaller than a rounding of one of the terms: in some
+// order the terms may cancel exactly.
 func (c *chooser) cancelled(op ir.Op, t ir.DType, v float64, terms []float64) float64 {
 	if op != ir.OpAdd || v == 0 || v-v != 0 {
 		return v
@@ -78,7 +79,8 @@ func (c *chooser) cancelled(op ir.Op, t ir.DType, v float64, terms []float64) fl
 	return v
 }
 
-// signed is a sum that an engine may have: adding nothing to negative zeros may make them positive.
+// signed is a sum as an engine may compute it: a sum of negative zeros may be positive, because it
+// may begin with 0.
 func (c *chooser) signed(op ir.Op, v float64) float64 {
 	if op == ir.OpAdd && v == 0 && c.coin() {
 		return -v
@@ -86,9 +88,10 @@ func (c *chooser) signed(op ir.Op, v float64) float64 {
 	return v
 }
 
-// reorder puts terms into an order that an engine might fold them in. Besides their own order
-// and any other there are two that show whether a result depends on it: the large ones first,
-// as they overflow before small ones bring them back, or last.
+// reorder puts terms into an order in which an engine might fold them: their own order, a
+// random one, or one of two orders that show whether the result depends on it. These have the
+// large terms first, where they overflow before smaller terms of the other sign are added, or
+// last.
 func (c *chooser) reorder(order int, terms []float64) {
 	switch order {
 	case 0:
@@ -115,8 +118,8 @@ func (c *chooser) step(op ir.Op, t ir.DType, how reach, old, term float64) float
 	return v
 }
 
-// rounded is v, the exact result of combining a running value with term, as it may be in another
-// order: the error of a sum is in units of both.
+// rounded is v, the exact result of combining a running value with term, with an error that
+// another order may cause. The error of a sum is in units of the last place of v and of term.
 func (c *chooser) rounded(op ir.Op, t ir.DType, v, term float64) float64 {
 	if v-v != 0 || isExact(t, v) && isExact(t, term) {
 		return v
@@ -160,7 +163,7 @@ func (c *chooser) wideSum(t ir.DType, start float64, terms []float64) float64 {
 func (c *chooser) wideProduct(t ir.DType, start float64, terms []float64) float64 {
 	fraction, exponent := math.Frexp(start)
 	for _, term := range terms {
-		f, e := math.Frexp(fraction * term) // of which one is less than 1
+		f, e := math.Frexp(fraction * term) // one of the two factors is less than 1
 		exponent += e
 		if v := math.Ldexp(f, exponent); isExact(t, v) && isExact(t, term) {
 			fraction = f
@@ -171,8 +174,8 @@ func (c *chooser) wideProduct(t ir.DType, start float64, terms []float64) float6
 	return math.Ldexp(fraction, exponent)
 }
 
-// overflowed is what becomes of a sum that leaves the range of its type in some order: in
-// another it stays inside, and where parts of it are subtracted from each other it is NaN.
+// overflowed is a possible result of a sum that leaves the range of its type in some order. In
+// another order it stays inside, and if infinite partial sums are subtracted it is NaN.
 func (c *chooser) overflowed(t ir.DType, v float64) float64 {
 	switch c.rng.IntN(3) {
 	case 0:

@@ -7,9 +7,9 @@ import (
 	"github.com/fusec/fusec/ir/num"
 )
 
-// reduction compiles a reduction of body, the value of type t at each point of b. In Sampled mode some sums
-// multiply by the factors that all their terms have in common once, after the terms are added, as an engine may: what
-// leaves the range of the type then is the sum without these factors.
+// reduction compiles a reduction of body over b, with a result of type t. In Sampled mode some sums are multiplied by
+// the common factors of their terms once, after the terms are added, as an engine may do. Then it is the sum without
+// these factors that may leave the range of the type.
 func (c *compiler) reduction(r *ir.Reduction, body *ir.Expr, b box, t ir.DType) code {
 	written := c.newFold(r.Op, r.Where, body).code(b, t)
 	if c.chooser == nil || c.chooser.strict || r.Op != ir.Sum || !body.Type.IsFloat() {
@@ -31,7 +31,7 @@ func (c *compiler) reduction(r *ir.Reduction, body *ir.Expr, b box, t ir.DType) 
 		product := 1.0
 		for i, n := range c.chooser.rng.Perm(len(factors)) {
 			v := factors[n](f)
-			if n > 0 && v-v != 0 { // where a factor is infinite, a term of zero is NaN, which the sum must be too
+			if n > 0 && v-v != 0 { // with an infinite factor, a term of zero is NaN, and so is the sum
 				return written.float(f)
 			}
 			if product = c.chooser.product(t, product, v); i > 0 {

@@ -12,7 +12,7 @@ type minifloat struct {
 	bias     int    // exponent bias
 	sign     uint16 // sign bit
 	max      uint16 // code of the largest finite value
-	overflow uint16 // code of what is larger
+	overflow uint16 // code of numbers that are larger
 	inf      uint16 // code of infinity; 0 where there is none
 	quiet    uint16 // code bits that make a NaN
 	payload  uint16 // code bits that a NaN keeps from its source, sign with them

@@ -2,9 +2,9 @@
 // which is how compiled kernels travel with an application. It must not know what
 // the sections hold.
 //
-// The signature covers the index, and the index holds the hash of every section: to
-// open an archive is to read and check the index alone; a section is read, and
-// checked, when it is asked for. The same sections and key give the same bytes.
+// The signature covers the index, and the index holds the hash of every section. Opening an
+// archive reads and checks only the index; a section is read and checked when it is first used.
+// The same sections and key give the same bytes.
 package bundle
 
 import (
@@ -206,8 +206,8 @@ func readAt(from io.ReaderAt, b []byte, at int64) error {
 	return nil
 }
 
-// read reads an index whose signature is right. It is checked all the same: a key may
-// sign nonsense.
+// read reads an index whose signature is right. The contents are checked nevertheless, because
+// anything can be signed.
 func (a *Archive) read(index []byte, at, size int64) error {
 	r := &reader{rest: index}
 	blobs := make([]blob, 0, r.count(8+sha256.Size))
@@ -244,7 +244,7 @@ func (a *Archive) Has(name string) bool {
 // Size is the length of a section in bytes; 0 for none.
 func (a *Archive) Size(name string) int64 { return a.blobs[name].size }
 
-// Read returns a section, whose contents are those that were signed.
+// Read returns a section, after checking that its contents are those that were signed.
 func (a *Archive) Read(name string) ([]byte, error) {
 	b, ok := a.blobs[name]
 	if !ok {
@@ -263,8 +263,8 @@ func (a *Archive) Read(name string) ([]byte, error) {
 // Close closes the file. Sections that were read stay.
 func (a *Archive) Close() error { return a.close() }
 
-// reader takes values off the front of rest; zeros once there is too little, which
-// short then says.
+// reader takes values off the front of rest. If there is too little left, it sets short and
+// returns zeros.
 type reader struct {
 	rest  []byte
 	short bool

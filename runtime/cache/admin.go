@@ -26,8 +26,8 @@ type Info struct {
 	Err      error // why the entry cannot be used; then only Path, Size and Used hold
 }
 
-// List describes all entries, the most recently used first. It reads headers only:
-// Verify is what finds damage in a payload.
+// List describes all entries, the most recently used first. It reads only headers; Verify finds
+// damage in payloads.
 func (c *Cache) List() ([]Info, error) {
 	var infos []Info
 	var err error
@@ -123,9 +123,9 @@ func (c *Cache) Clear() (removed int, err error) {
 	return len(entries), err
 }
 
-// Verify reads every entry in full. Those that are damaged are moved aside, in the
-// writable folder, and returned with the reason. Entries of other versions of fusec
-// that share the folder are theirs to check.
+// Verify reads every entry in full. Those that are damaged are moved aside, in the writable
+// folder, and returned with the reason. Entries of other versions of fusec that share the
+// folder are not checked.
 func (c *Cache) Verify() (checked int, bad []Info, err error) {
 	for _, l := range c.layers {
 		entries, _, e := l.scan()
@@ -170,7 +170,7 @@ func (l *layer) verify(f file) error {
 // ok is false where there is no entry of the kind.
 func (c *Cache) Why(k Key) (nearest Info, differ []string, ok bool, err error) {
 	infos, err := c.List()
-	for _, i := range infos { // the most recent first: it wins a tie
+	for _, i := range infos { // the most recent comes first, and wins a tie
 		if i.Err != nil || i.Key.Kind != k.Kind {
 			continue
 		}

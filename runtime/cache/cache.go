@@ -34,13 +34,13 @@ type Options struct {
 	Dir      string   // writable folder; with ReadOnly it replaces the environment
 	ReadOnly []string // folders that are read after Dir and never written
 
-	// Shared is where the caches of many machines meet; nil for none. It is asked for
-	// what no folder has.
+	// Shared is a store that many machines share; nil for none. It is asked for entries that no
+	// folder has.
 	Shared *Shared
 
 	// MaxBytes is the size to keep the writable folder to; 0 is DefaultMaxBytes. A process
-	// looks at the folder each time it has written a 32nd of this, so the folder can be
-	// larger for a while by that much for each process that writes, and by one entry.
+	// checks the size of the folder each time it has written a 32nd of this. So the folder can
+	// be larger for a while, by that much for each process that writes, and by one entry.
 	MaxBytes int64
 	LockWait time.Duration // longest wait for another process; 0 is DefaultLockWait
 
@@ -67,8 +67,8 @@ type Cache struct {
 	shared *shared  // nil: there is none
 	flight flight
 
-	unscanned atomic.Int64 // bytes written since the size was last looked at
-	scanned   atomic.Bool  // it was looked at once
+	unscanned atomic.Int64 // bytes written since the size was last checked
+	scanned   atomic.Bool  // the size was checked at least once
 }
 
 // Open opens the cache. It does not fail: a folder that cannot be used, or that
@@ -161,7 +161,7 @@ const (
 	Unstored                 // it was created, and could not be stored
 	Joined                   // another goroutine was creating it
 	SharedHit                // it was in the shared store, and is now in the writable folder
-	Shipped                  // it came with the application: no cache was asked
+	Shipped                  // it came with the application, without the cache
 )
 
 // String returns the outcome in words.
@@ -176,7 +176,7 @@ func (o Outcome) String() string {
 	return fmt.Sprintf("Outcome(%d)", uint8(o))
 }
 
-// IsHit reports whether the entry was there, and had not to be created.
+// IsHit reports whether the entry existed and did not have to be created.
 func (o Outcome) IsHit() bool { return o == Hit || o == LayerHit || o == SharedHit || o == Shipped }
 
 // Get returns the entry of k, or Missing. It looks in the folders, then in the shared
@@ -212,10 +212,9 @@ func (c *Cache) Put(k Key, e Entry) bool {
 	return stored
 }
 
-// GetOrCreate returns the entry of k; where there is none, in the folders or in the
-// shared store, it calls create and stores what that returns. Of all goroutines and processes that ask for one key
-// at a time, one creates it, as far as that can be had: a process waits for another
-// no longer than LockWait, then goes ahead on its own.
+// GetOrCreate returns the entry of k. If there is none, in the folders or in the shared store, it calls create and
+// stores the result. Of all goroutines and processes that ask for a key at the same time, only one normally
+// creates it. A process waits for another one no longer than LockWait, and then creates the entry itself.
 //
 // The only errors are those of create, and that of ctx. A caller whose ctx ends
 // returns at once; the ctx that create gets ends when nobody waits any more. A panic
@@ -242,7 +241,7 @@ func (c *Cache) createLocked(
 		return Entry{}, Missing, err
 	}
 	defer release()
-	if c.rw != nil { // another may have stored it before the lock was ours
+	if c.rw != nil { // another process may have stored it before this one got the lock
 		if e, o := c.local(k); o.IsHit() {
 			return e, o, nil
 		}

@@ -151,7 +151,7 @@ func decodeEntry(b []byte) (Key, Entry, error) {
 	return h.key, e, nil
 }
 
-// header is what stands before the payload.
+// header is the part before the payload.
 type header struct {
 	key       Key
 	created   time.Time
@@ -204,8 +204,8 @@ func checkSections(sections []SectionInfo, payload uint64) error {
 	return nil
 }
 
-// reader takes values off the front of rest. Where there is too little it takes
-// nothing more, and says so in short.
+// reader takes values off the front of rest. If there is too little left, it sets short and
+// takes nothing more.
 type reader struct {
 	rest  []byte
 	short bool

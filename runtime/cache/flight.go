@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// flight lets goroutines that want the same key share one call. Other than
-// singleflight's, a caller that gives up leaves the others undisturbed: the call is
-// cancelled when the last one has left.
+// flight lets goroutines that want the same key share one call. Unlike in singleflight, a
+// caller that gives up does not disturb the others: the call is cancelled when the last one has
+// left.
 type flight struct {
 	mu    sync.Mutex
 	calls map[string]*call
@@ -76,7 +76,7 @@ func (f *flight) join(ctx context.Context, id string, fn work) (c *call, joined 
 
 var errGoexit = errors.New("the function that creates a cache entry ended its goroutine")
 
-// run hands a panic on to the callers, whose stack it belongs to.
+// run passes a panic on to the callers.
 func (f *flight) run(ctx context.Context, id string, c *call, fn work) {
 	c.err = errGoexit
 	defer func() {
@@ -90,8 +90,8 @@ func (f *flight) run(ctx context.Context, id string, c *call, fn work) {
 	c.entry, c.outcome, c.err = fn(ctx)
 }
 
-// leave cancels and forgets in one step: a newcomer must not join a call that is
-// about to be cancelled.
+// leave cancels and forgets in one step, so that no new caller joins a call that is about to be
+// cancelled.
 func (f *flight) leave(id string, c *call) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -104,7 +104,7 @@ func (f *flight) leave(id string, c *call) {
 	}
 }
 
-// forget makes the next caller start anew.
+// forget makes the next caller start a new call.
 func (f *flight) forget(id string, c *call) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

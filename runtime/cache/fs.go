@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// FS is what the store asks of a file system. It is here so that tests can make a
-// disk fail; everyone else leaves Options.FS nil. Names are paths of the operating
-// system. Methods must be safe for concurrent use.
+// FS is what the store needs of a file system. It exists so that tests can make a disk fail;
+// everyone else leaves Options.FS nil. Names are paths of the operating system. Methods must be
+// safe for concurrent use.
 type FS interface {
 	// Read returns up to limit bytes of the regular file name, and its info.
 	Read(name string, limit int64) ([]byte, fs.FileInfo, error)

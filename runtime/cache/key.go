@@ -37,8 +37,8 @@ type Field struct {
 	Hash Hash
 }
 
-// Key names an entry: equal keys, equal content. Sum is the hash of everything
-// else; the fields stay with it, so that two keys can be told apart by name.
+// Key names an entry: equal keys mean equal contents. Sum is the hash of everything else. The
+// fields are kept too, so that differences between two keys can be named.
 type Key struct {
 	Kind   Kind
 	Sum    Hash
@@ -160,12 +160,12 @@ func (b *KeyBuilder) add(name string, tag byte, v []byte) *KeyBuilder {
 	return b
 }
 
-// sumOf hashes names and field hashes, all with their lengths: no two lists of
-// fields give the same bytes. The version of the format counts, so that two versions
-// of fusec that share a folder do not take each other's files for their own.
+// sumOf hashes names and field hashes, all with their lengths, so that no two lists of fields
+// give the same bytes. The version of the format is part of it, so that versions of fusec that
+// share a folder do not read each other's files.
 func sumOf(version uint32, kind Kind, fields []Field) Hash {
 	h := sha256.New()
-	binary.Write(h, binary.LittleEndian, version) // a hash takes everything
+	binary.Write(h, binary.LittleEndian, version) // writing to a hash never fails
 	writeSized(h, []byte(kind))
 	for _, f := range fields {
 		writeSized(h, []byte(f.Name))

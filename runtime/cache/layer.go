@@ -14,9 +14,9 @@ import (
 const (
 	entryExt   = ".entry"
 	tempPrefix = ".tmp-"
-	// touchEvery keeps reading from writing: use is recorded to the hour.
+	// touchEvery bounds how often a read writes to the disk: use is recorded to the hour.
 	touchEvery = time.Hour
-	// tempAge is when a temporary file is taken for the leftover of a dead process.
+	// tempAge is the age at which a temporary file counts as left by a dead process.
 	tempAge = time.Hour
 	// maxQuarantine is how many bad entries are kept for inspection.
 	maxQuarantine = 16
@@ -57,8 +57,8 @@ func isEntryName(shard, name string) bool {
 
 func isHex(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }
 
-// get reads an entry. A bad one is moved aside. err is for the user to know of,
-// whether or not there is an entry.
+// get reads an entry. A bad one is moved aside. err is a warning for the user, whether or not
+// there is an entry.
 func (l *layer) get(k Key, now time.Time) (e Entry, ok bool, err error) {
 	path := l.path(k)
 	b, info, err := l.fs.Read(path, maxEntry)
@@ -79,8 +79,8 @@ func (l *layer) get(k Key, now time.Time) (e Entry, ok bool, err error) {
 	return e, true, l.touch(path, info.ModTime(), now)
 }
 
-// touch records a use for the sweep. A time in the future is a clock that was set
-// back: it is corrected.
+// touch records a use for the sweep. A time in the future means that the clock was set back,
+// and is corrected.
 func (l *layer) touch(path string, used, now time.Time) error {
 	if age := now.Sub(used); !l.writable || age.Abs() < touchEvery {
 		return nil
@@ -102,12 +102,12 @@ func (l *layer) publish(k Key, b []byte) error {
 		err = l.fs.Rename(temp, l.path(k))
 	}
 	if err != nil && temp != "" {
-		l.fs.Remove(temp) // else the sweep does
+		l.fs.Remove(temp) // if this fails, the sweep removes it
 	}
 	return err
 }
 
-// writeTemp returns the temporary file it made, even where it could not fill it.
+// writeTemp returns the temporary file that it made, even if it could not fill it.
 func (l *layer) writeTemp(dir string, b []byte) (string, error) {
 	temp := filepath.Join(dir, fmt.Sprintf("%s%016x", tempPrefix, rand.Uint64()))
 	f, err := l.fs.Create(temp)
@@ -126,9 +126,9 @@ func (l *layer) writeTemp(dir string, b []byte) (string, error) {
 	return temp, errors.Join(err, f.Close())
 }
 
-// quarantine moves a bad entry aside, for inspection, and drops the oldest of its
-// like. Another process may have replaced the entry by a good one in between; then
-// that one is moved, and created again: a waste, not an error.
+// quarantine moves a bad entry aside, for inspection, and removes the oldest ones there.
+// Another process may have replaced the entry by a good one in between. Then the good one is
+// moved, and will be created again, which costs time but is no error.
 func (l *layer) quarantine(path string) error {
 	if !l.writable {
 		return nil

@@ -28,7 +28,7 @@ func (osFS) Read(name string, limit int64) ([]byte, fs.FileInfo, error) {
 	b := make([]byte, min(limit, info.Size()))
 	n, err := io.ReadFull(f, b)
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
-		err = nil // it shrank: the decoder will say so
+		err = nil // the file has become shorter; the decoder will report it
 	}
 	return b[:n], info, err
 }
@@ -50,8 +50,8 @@ func (osFS) Chtimes(name string, t time.Time) error     { return os.Chtimes(name
 func (osFS) Lstat(name string) (fs.FileInfo, error)     { return os.Lstat(name) }
 func (osFS) Readlink(name string) (string, error)       { return os.Readlink(name) }
 
-// TryLock makes the lock file and removes it with the lock. A file that was
-// removed between opening and locking is no longer the lock: then it starts again.
+// TryLock makes the lock file and removes it with the lock. If the file was removed between
+// opening and locking, it is no longer the lock, and TryLock starts again.
 func (osFS) TryLock(name string) (release func(), held bool, err error) {
 	for range 100 {
 		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|noFollow|noWait, 0o600)

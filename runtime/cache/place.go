@@ -53,9 +53,9 @@ func defaultDir(getenv func(string) string) string {
 	return filepath.Join(os.TempDir(), "fusec-"+strconv.Itoa(os.Getuid()))
 }
 
-// openWritable makes the folder where it is missing, and checks that its code can
-// be trusted: what is in the cache is run. What is above the folder is checked first,
-// so that nothing is made where others decide what it is.
+// openWritable makes the folder if it is missing, and checks that no other user can write to
+// it, because the code in the cache is run. The folders above it are checked first, so that
+// nothing is made where others could replace it.
 func openWritable(fsys FS, dir string) (*layer, error) {
 	path, err := filepath.Abs(dir)
 	if err != nil {

@@ -14,18 +14,18 @@ const maxLinks = 40
 
 var errTooManyLinks = errors.New("too many symbolic links")
 
-// safePath follows the symbolic links of an absolute path and returns the path without
-// any. It looks at every folder on the way, those above the links' targets included,
-// and refuses a path where another user than root could put something else in the
-// place of the last folder: that one would be read and run.
+// safePath follows the symbolic links of an absolute path and returns the path without any. It
+// checks every folder on the way, including those above the targets of links. It refuses a path
+// if a user other than root could replace the last folder, because its contents are read and
+// run.
 //
-// The rule is the same for each folder on the way, the root included: it belongs to
-// this user or to root, and nobody else can write to it, unless it has the sticky bit,
-// as /tmp: what is in it can then be replaced by its owner alone. A link belongs to
-// this user or to root as well. Where something is missing, the error is
-// fs.ErrNotExist, and what is above it was looked at.
+// The rule is the same for each folder on the way, including the root. It belongs to this user
+// or to root, and nobody else can write to it. A folder with the sticky bit, such as /tmp, is
+// allowed, because only its owner can replace a file there. A link must also belong to this
+// user or to root. If something is missing, the error is fs.ErrNotExist, and everything above
+// it was checked.
 func safePath(fsys FS, path string) (string, error) {
-	if filepath.Separator != '/' { // owners and modes say nothing there
+	if filepath.Separator != '/' { // owners and modes mean nothing on such systems
 		return filepath.EvalSymlinks(path)
 	}
 	at, rest, links := "/", split(path), 0

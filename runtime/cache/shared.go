@@ -13,9 +13,8 @@ import (
 	"github.com/fusec/fusec/runtime/sign"
 )
 
-// A Store is where the caches of many machines meet: a server on the network. It is
-// a plain map from names to bytes and is not trusted. It must be safe for concurrent
-// use.
+// A Store is a server on the network that the caches of many machines share. It is a plain map
+// from names to bytes, and it is not trusted. It must be safe for concurrent use.
 type Store interface {
 	// Get returns the bytes under a name; an error that is fs.ErrNotExist where there
 	// are none.
@@ -24,12 +23,12 @@ type Store interface {
 	Put(ctx context.Context, name string, data []byte) error
 }
 
-// Shared says how to use a Store. Names are the hashes of keys, 64 hexadecimal
-// digits; entries are signed, and what is not signed by a trusted key is not used.
+// Shared says how to use a Store. Names are the hashes of keys, 64 hexadecimal digits. Entries
+// are signed, and an entry without a signature by a trusted key is not used.
 //
-// A store that is slow or gone costs a process no more than Wait in ten seconds;
-// after a failure it is left alone for ten seconds, and longer each time. What is
-// sent is sent in the background.
+// A store that is slow or down costs a process no more than Wait in ten seconds. After a
+// failure it is not used for ten seconds, and longer after each further one. Entries are sent
+// in the background.
 type Shared struct {
 	Store   Store
 	Trusted []ed25519.PublicKey // whose entries are used
@@ -42,7 +41,7 @@ type Shared struct {
 // The bounds of a Shared.
 const (
 	DefaultSharedWait = time.Second
-	waitWindow        = 10 * time.Second // in which Wait may be used once
+	waitWindow        = 10 * time.Second // time in which Wait may be used up once
 	longestPause      = 5 * time.Minute  // after failures in a row
 	sendLimit         = 10 * time.Second // for one entry
 	maxSends          = 64               // entries waiting to be sent; more are not sent
@@ -79,8 +78,8 @@ func newShared(o *Shared, warn func(error)) *shared {
 	return s
 }
 
-// travels reports whether entries of a kind mean the same on every machine: choices
-// are made on one device, for it.
+// travels reports whether entries of a kind are the same for every machine. Choices are not:
+// they are measured on one device, for that device.
 func travels(kind Kind) bool { return kind != Choice }
 
 // fetch returns the entry of k from the shared store, and keeps it in the writable
@@ -100,11 +99,11 @@ func (c *Cache) fetch(ctx context.Context, k Key) (Entry, Outcome) {
 	if err == nil && found.Sum != k.Sum {
 		err = fmt.Errorf("%w: expected %v, found %v", errWrongKey, k, found)
 	}
-	if err != nil { // signed all the same: by another version of fusec
+	if err != nil { // it is signed, so another version of fusec wrote it
 		c.warn(fmt.Errorf("shared store: %v: %w", k, err))
 		return Entry{}, Missing
 	}
-	if k.Kind != Compiler { // which names the NVRTC of the day, and may be another tomorrow
+	if k.Kind != Compiler { // such an entry names the current NVRTC, which changes
 		c.publish(k, b)
 	}
 	return e, SharedHit
@@ -120,7 +119,7 @@ func (s *shared) get(ctx context.Context, k Key) ([]byte, error) {
 	defer cancel()
 	data, err := s.Store.Get(limited, k.Sum.String())
 	missing := errors.Is(err, fs.ErrNotExist)
-	gaveUp := ctx.Err() != nil // the caller, not the store
+	gaveUp := ctx.Err() != nil // the caller gave up, not the store
 	pause := s.budget.end(time.Now(), err != nil && !missing && !gaveUp)
 	switch {
 	case missing, gaveUp:
@@ -131,7 +130,7 @@ func (s *shared) get(ctx context.Context, k Key) ([]byte, error) {
 	return s.open(data)
 }
 
-// open checks the seal of an entry and takes it off.
+// open checks the seal of an entry and removes it.
 func (s *shared) open(data []byte) ([]byte, error) {
 	if len(data) < sign.SealSize {
 		return nil, fmt.Errorf("%w: it has %d bytes", errTruncated, len(data))
@@ -181,8 +180,8 @@ func (s *shared) put(k Key, e Entry) error {
 	return err
 }
 
-// Flush waits until what was to be sent to the shared store is sent, or ctx ends: for
-// a process that is about to end. The error is that of ctx.
+// Flush waits until all entries are sent to the shared store, or ctx ends. It is for a process
+// that is about to end. The error is that of ctx.
 func (c *Cache) Flush(ctx context.Context) error {
 	if c.shared == nil {
 		return nil
@@ -200,9 +199,8 @@ func (c *Cache) Flush(ctx context.Context) error {
 	}
 }
 
-// budget bounds the time that callers wait for something that may be slow: the time
-// in which at least one of them waits counts, not how many there are. It is safe for
-// concurrent use.
+// budget bounds the time that callers wait for something that may be slow. Time in which
+// several callers wait counts once. It is safe for concurrent use.
 type budget struct {
 	limit time.Duration // of each window
 
@@ -215,8 +213,8 @@ type budget struct {
 	openFrom time.Time
 }
 
-// begin says how long a caller may wait, which end then ends; not at all where ok is
-// false.
+// begin starts a wait, which end ends, and returns how long it may last; ok is false if the
+// caller may not wait at all.
 func (b *budget) begin(now time.Time) (left time.Duration, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -240,7 +238,7 @@ func (b *budget) begin(now time.Time) (left time.Duration, ok bool) {
 	return left, true
 }
 
-// end ends a wait; after a failure nobody waits for the pause that it returns.
+// end ends a wait. After a failure it returns the pause in which no caller waits.
 func (b *budget) end(now time.Time, failed bool) (pause time.Duration) {
 	b.mu.Lock()
 	if b.waiting--; b.waiting == 0 {
@@ -256,8 +254,8 @@ func (b *budget) end(now time.Time, failed bool) (pause time.Duration) {
 	return 0
 }
 
-// fail begins a pause: twice as long as the one before, if it was not long ago.
-// Failures of waits that began together count as one.
+// fail begins a pause, which is twice as long as the one before if that was recent. Failures of
+// waits that began together count as one.
 func (b *budget) fail(now time.Time) (pause time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

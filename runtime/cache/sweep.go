@@ -13,12 +13,12 @@ import (
 
 const (
 	sweepEvery = 24 * time.Hour
-	// A process that writes looks at the size of the folder at its first entry and
-	// then each time it has written this part of the cap.
+	// A process that writes checks the size of the folder at its first entry, and then each
+	// time it has written this part of the cap.
 	scanPart = 32
 )
 
-// file is a file of a layer, with what the sweep goes by.
+// file is a file of a layer, with the facts that the sweep needs.
 type file struct {
 	path string
 	kind Kind // of an entry
@@ -64,7 +64,7 @@ func (c *Cache) Prune(maxBytes int64) (freed int64, err error) {
 	return c.sweep(maxBytes)
 }
 
-// sweep lets one process at a time sweep, the others need not.
+// sweep sweeps unless another process does so at the moment.
 func (c *Cache) sweep(maxBytes int64) (int64, error) {
 	release, held, err := c.rw.tryLock("sweep")
 	if err != nil || !held {
@@ -72,7 +72,7 @@ func (c *Cache) sweep(maxBytes int64) (int64, error) {
 	}
 	defer release()
 	now := c.now()
-	stampErr := c.rw.stamp(now) // first: whoever comes now has nothing to do
+	stampErr := c.rw.stamp(now) // before sweeping, so that other processes do not sweep too
 	freed, err := c.rw.sweep(maxBytes, now)
 	if err = errors.Join(stampErr, err); err != nil {
 		err = fmt.Errorf("cannot sweep the cache: %w", err)
@@ -124,7 +124,7 @@ func (l *layer) sweep(maxBytes int64, now time.Time) (freed int64, err error) {
 		return freed, err
 	}
 	sortOldestFirst(entries)
-	for _, f := range append(bad, entries...) { // what cannot be used goes first
+	for _, f := range append(bad, entries...) { // unusable files are removed first
 		if total <= maxBytes-maxBytes/10 {
 			break
 		}

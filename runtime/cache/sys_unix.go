@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// noFollow makes opening a symbolic link an error. noWait keeps opening a pipe from
-// waiting for the other end: what is no regular file is refused once it is open.
+// noFollow makes opening a symbolic link an error. noWait keeps the opening of a pipe from
+// waiting for the other end; what is not a regular file is refused once it is open.
 const (
 	noFollow = syscall.O_NOFOLLOW
 	noWait   = syscall.O_NONBLOCK
@@ -39,14 +39,14 @@ func owner(info fs.FileInfo) (uid int, ok bool) {
 	return int(st.Uid), true
 }
 
-// ownGroup reports whether a file's group is no way in for other users: root's, or the
-// private group that many systems give each user, which has the user's number.
+// ownGroup reports whether a file's group gives no access to other users. It is root's, or the
+// private group that many systems give each user, with the user's number.
 func ownGroup(info fs.FileInfo) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	return ok && (st.Gid == 0 || st.Gid == st.Uid)
 }
 
-// transient reports errors that mean the file is gone, not that the disk is ill.
+// transient reports errors that mean that the file is gone, and not that the disk has failed.
 func transient(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESTALE) || errors.Is(err, syscall.ENOTDIR)
 }

@@ -163,8 +163,8 @@ func (g *gen) offsets(e *ir.Expr, stride int64, affine bool) operand {
 	}, g.first(e))
 }
 
-// readRun compiles a read of consecutive elements: where it is unguarded and of
-// the type it is computed in, the register looks at the buffer itself.
+// readRun compiles a read of consecutive elements. If it has no guard and has the type in which
+// it is computed, the register is a view of the buffer.
 func readRun[T element](g *gen, e *ir.Expr, m *mover[T], u guard, outside operand) operand {
 	arg, t := e.Arg.Index, e.Arg.Type
 	first := g.first(e.Args[0])
@@ -211,7 +211,7 @@ func (g *gen) emitView(c class, at stage, run func(*worker, *instr), src operand
 	return o
 }
 
-// replace gives a register that cannot look at a buffer memory of its own.
+// replace gives memory of its own to a register that cannot be a view of a buffer.
 func (w *worker) replace(o operand) {
 	if o.class == classF32 {
 		w.f32[o.reg] = make([]float32, w.n)

@@ -13,8 +13,8 @@ type running struct {
 	start *ir.Expr // constant
 }
 
-// asStores returns the variant with its accumulated results as stores of what they
-// are after one more row.
+// asStores returns the variant with its accumulated results written as stores: each stores the
+// result after one more row.
 func (g *gen) asStores(k *ir.Kernel, v *ir.Variant) *ir.Variant {
 	if len(k.Accumulated) == 0 {
 		return v
@@ -35,7 +35,7 @@ func (g *gen) asStores(k *ir.Kernel, v *ir.Variant) *ir.Variant {
 	return &out
 }
 
-// guardAccumulated compiles the condition under which a row of the chunk is one.
+// guardAccumulated compiles the condition that a row of the chunk exists.
 func (g *gen) guardAccumulated(k *ir.Kernel) {
 	if k.Inside == nil {
 		return

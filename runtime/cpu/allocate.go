@@ -1,9 +1,9 @@
 package cpu
 
-// allocate gives the tile registers of the passes few places, so that they stay
-// in the first-level cache: a register is free after its last use, and an
-// instruction may write where it reads. Registers that outlive a step, look at
-// memory or are named inside instructions keep places of their own.
+// allocate maps the tile registers of the passes to few places, so that they stay in the
+// first-level cache. A place is free after the last use of its register, and an instruction may
+// write where it reads. Registers that outlive a step, are views of memory or are named inside
+// instructions keep places of their own.
 func (g *gen) allocate() {
 	a := &allocator{pinned: g.pinned, views: map[pinnedReg]bool{}}
 	a.outlive(g.code.job, true)
@@ -31,7 +31,7 @@ func (g *gen) allocate() {
 
 type allocator struct {
 	pinned map[pinnedReg]bool
-	views  map[pinnedReg]bool // registers that look at memory
+	views  map[pinnedReg]bool // registers that are views of memory
 	place  [numClasses][]int  // new register; -1 while it has none
 	free   [numClasses][]int
 	all    [numClasses][]int // places made so far, for the next section
@@ -67,7 +67,7 @@ func (a *allocator) body(list []instr) {
 		for _, s := range in.src {
 			if key := (pinnedReg{s.class, s.reg}); s.vec && s.reg >= 0 && !a.pinned[key] && last[key] == n {
 				a.free[s.class] = append(a.free[s.class], a.place[s.class][s.reg])
-				last[key] = -1 // named twice by one instruction: freed once
+				last[key] = -1 // an instruction may name it twice, but it is freed once
 			}
 		}
 		if in.dst.vec && in.dst.reg >= 0 && !a.pinned[pinnedReg{in.dst.class, in.dst.reg}] {

@@ -9,10 +9,10 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// bins is a scatter whose rows share their keys with few others: histograms, sums of
-// segments of scalars. A pointwise kernel computes the terms of all columns, tiles of
-// them at a time; each is then added to the running value of its place; a pointwise kernel
-// stores what follows from the results.
+// bins is a scatter in which few rows share a key, such as a histogram, or sums of segments of
+// scalars. A pointwise kernel computes the terms of all columns, tile by tile. Each term is
+// then added to the running value of its place. Another pointwise kernel stores what is
+// computed from the results.
 type bins struct {
 	keys         *columnKeys
 	terms, store *code
@@ -20,8 +20,8 @@ type bins struct {
 	folds        []*bin
 }
 
-// bin is a fold of bins. Its terms are F64 or I64, which hold every type it is computed in
-// exactly; so are its running values, as in the folds of rows with no lanes.
+// bin is a fold of bins. Its terms and its running values are F64 or I64, which hold every type
+// in which a fold is computed exactly.
 type bin struct {
 	op           ir.Monoid
 	class        class
@@ -207,13 +207,13 @@ func word(b []byte, n int64) uint64 { return binary.LittleEndian.Uint64(b[n*binB
 
 // eachColumn calls take for the columns that go to the part's places, in order.
 func (p *binPart) eachColumn(take func(n, place int64)) {
-	const block = 1 << 16 // columns between two looks at whether to stop
+	const block = 1 << 16 // columns between two checks whether to stop
 	size := p.keys.cols * keyBytes
 	keys := p.memory[0][p.row/p.lanes*size:][:size]
 	for from := int64(0); from < p.keys.cols && !p.stop.Load(); from += block {
 		for n := from; n < min(from+block, p.keys.cols); n++ {
 			place := int64(int32(binary.LittleEndian.Uint32(keys[n*keyBytes:]))) - p.low
-			if uint64(place) < uint64(p.places) { // low is 0 or more, so that -1 is in no part
+			if uint64(place) < uint64(p.places) { // -1 is in no part, because low is at least 0
 				take(n, place)
 			}
 		}

@@ -16,26 +16,25 @@ type bound struct {
 	bytes   []int64 // of each buffer of the plan
 	at      []int64 // where each temporary lies in the memory of a run; -1 for other buffers
 	memory  int64   // bytes of all temporaries
-	scratch int64   // bytes that the hungriest kernel allocates while it runs
+	scratch int64   // most bytes that a kernel allocates while it runs
 	symbols []int64 // in the graph's order
 }
 
-// What a program remembers: as many combinations of sizes as have this many kernels
-// together, and a few in any case. BenchmarkShapes says what that gives: a small kernel
-// takes 4 KiB and 20 us to make, and a call of softmax as 4 kernels on one row, of 1 to so
-// many elements as there are combinations in turns, takes 3 us of a processor (AMD EPYC)
-// with 1, 16 and 17 combinations, 5 with 100, 17 with 1000, and 130 with 4000, which do not
-// fit. Where only 16 fit, it takes 82 with 17, 100 with 100 and 124 with 1000. Through
-// Function.Run, fused, it takes 2 with 1 to 17, 7 with 100 and 13 with 1000.
+// How much a program remembers: combinations of sizes with at most this many kernels together,
+// but always a few. BenchmarkShapes says what that gives: a small kernel takes 4 KiB and 20 us
+// to make, and a call of softmax as 4 kernels on one row, of 1 to so many elements as there are
+// combinations in turns, takes 3 us of a processor (AMD EPYC) with 1, 16 and 17 combinations, 5
+// with 100, 17 with 1000, and 130 with 4000, which do not fit. Where only 16 fit, it takes 82
+// with 17, 100 with 100 and 124 with 1000. Through Function.Run, fused, it takes 2 with 1 to
+// 17, 7 with 100 and 13 with 1000.
 const (
 	maxKernels = 1 << 13
 	minBounds  = 16
 )
 
-// boundCache remembers programs at known sizes. It is safe for concurrent use. What it
-// forgets is the less recently used of two at random: sizes that come in turns, and are
-// one more than fit, then still find most of themselves, as they would not where the
-// least recently used goes.
+// boundCache remembers programs at known sizes. It is safe for concurrent use. It forgets the
+// less recently used of two random entries. If sizes come in turns, and there is one more than
+// fits, most of them are still found then; with the least recently used none would be.
 type boundCache struct {
 	mu      sync.Mutex
 	clock   uint64
@@ -44,7 +43,7 @@ type boundCache struct {
 	at      map[string]int // in list
 }
 
-// boundEntry is compiled once, by who asks first; the others wait.
+// boundEntry is compiled once, by the first goroutine that needs it; others wait.
 type boundEntry struct {
 	key     string
 	kernels int
@@ -77,7 +76,7 @@ func (c *boundCache) get(key []byte, kernels int) *boundEntry {
 	return e
 }
 
-// forget drops an entry. Who has it may go on with it.
+// forget drops an entry. A run that has it may go on using it.
 func (c *boundCache) forget() {
 	at := rand.IntN(len(c.list))
 	if other := rand.IntN(len(c.list)); c.list[other].used < c.list[at].used {
@@ -94,8 +93,8 @@ func (c *boundCache) forget() {
 	c.list = c.list[:last]
 }
 
-// bind returns the program for the given sizes, compiling it at first sight. Sizes that it
-// refuses are remembered too, so that they are refused as quickly again.
+// bind returns the program for the given sizes, compiling it the first time. Sizes that are
+// refused are remembered too, so that they are refused quickly the next time.
 func (p *Program) bind(symbols map[string]int64) (*bound, error) {
 	var space [64]byte
 	key := space[:0]
@@ -142,8 +141,8 @@ func (p *Program) compile(symbols map[string]int64) (*bound, error) {
 	return b, nil
 }
 
-// place lays the slots of temporaries out one behind the other. The sum of what does not
-// fit in 64 bits is the largest number: no memory has that.
+// place lays out the slots of temporaries one after another. A sum that does not fit in 64 bits
+// becomes the largest number, for which no memory has room.
 func (b *bound) place(buffers []*ir.Buffer, slots map[int]int64) {
 	begin := map[int]int64{}
 	for _, buf := range buffers {

@@ -147,7 +147,7 @@ func (p *Program) step(k *ir.Kernel, symbols map[string]int64) (step, error) {
 			return nothing{}, nil
 		}
 	}
-	if writesNothing(k, symbols) { // though it may have many rows, of no columns each
+	if writesNothing(k, symbols) { // there may be many rows, but none has columns
 		return nothing{}, nil
 	}
 	v, err := variant(k, symbols)
@@ -231,7 +231,7 @@ func (p *Program) temporaries(b *bound) (*[]byte, error) {
 		*kept = (*kept)[:b.memory]
 		return kept, p.admit(b, b.scratch)
 	}
-	kept = nil // to be collected, where it takes the room
+	kept = nil // so that it can be collected if its room is needed
 	if err := p.admit(b, plus(b.memory, b.scratch)); err != nil {
 		return nil, err
 	}

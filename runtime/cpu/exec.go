@@ -14,7 +14,8 @@ type launch struct {
 	lists   *columnLists // of a scatter; else every row has all columns
 }
 
-// smallLaunch is how many elements are not worth a second goroutine. Tests for the race detector set it to 0.
+// smallLaunch is the most elements for which a second goroutine does not pay. Tests for the race detector set
+// it to 0.
 var smallLaunch int64 = 1 << 14
 
 // run executes the kernel. Jobs are dealt out in order; none depends on another,

@@ -84,8 +84,8 @@ func (f *fold) reset(w *worker) {
 	}
 }
 
-// runSteps is how many terms a lane adds before they go to its total: sums of
-// sums lose less than one long sum.
+// runSteps is how many terms a lane adds before their sum goes to its total. Sums of sums lose
+// less precision than one long sum.
 const runSteps = 256
 
 // settle ends a run of steps, and with last the pass.
@@ -161,7 +161,7 @@ func (g *gen) fold(f *fold, src *ir.Fold) {
 	}
 }
 
-// intake is what a step of a fold depends on besides its body.
+// intake is the inputs of a fold's step besides its body.
 type intake struct {
 	f    *fold
 	u    guard   // lanes that take part

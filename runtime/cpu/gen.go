@@ -197,8 +197,8 @@ func (g *gen) firstLane(o operand) operand {
 	}, o)
 }
 
-// addTerms adds the terms of a sum of 64-bit integers, those that change least
-// first, so that a step adds as few as can be.
+// addTerms adds the terms of a sum of 64-bit integers, those that change least often first, so
+// that a step adds as few as possible.
 func (g *gen) addTerms(e *ir.Expr) operand {
 	var terms []operand
 	var visit func(e *ir.Expr)

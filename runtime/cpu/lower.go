@@ -125,8 +125,8 @@ func (g *gen) extents(k *ir.Kernel) string {
 	return strings.Join(out, " ")
 }
 
-// maxPoints is how many points a kernel may have: more would take weeks, and the number of
-// tiles is counted in 64 bits.
+// maxPoints is the most points of a kernel. More would take weeks, and tiles are counted in 64
+// bits.
 const maxPoints = 1 << 52
 
 func (g *gen) ranges(k *ir.Kernel) error {
@@ -234,7 +234,7 @@ func (g *gen) chunkSteps(passes bool) int64 {
 func (g *gen) compile(k *ir.Kernel, v *ir.Variant) {
 	for _, s := range v.Sections {
 		for _, f := range s.Folds {
-			if g.folds[f.Result] == nil { // a scan may stand in several sections
+			if g.folds[f.Result] == nil { // a scan may be in several sections
 				g.folds[f.Result] = g.newFold(f, len(g.code.folds))
 				g.code.folds = append(g.code.folds, g.folds[f.Result])
 			}

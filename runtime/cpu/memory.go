@@ -13,10 +13,10 @@ import (
 // dtype, and tiles. An offset outside the buffer reads as outside and is not
 // written: a wrong plan gives wrong numbers, never a crash.
 
-// littleEndian says whether tiles can look at buffers directly.
+// littleEndian says whether tiles can be views of buffers.
 var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 
-// viewF32 returns n floats of src as they lie, nil where they cannot be seen so.
+// viewF32 returns a view of n floats of src; nil if that is not possible.
 func viewF32(src []byte, offset int64, n int) []float32 {
 	p := slice(src, offset, n, 4)
 	if p == nil || !littleEndian || uintptr(unsafe.Pointer(&p[0]))%4 != 0 {

@@ -2,10 +2,10 @@ package cpu
 
 import "github.com/fusec/fusec/ir"
 
-// A panel holds the tiles that a read gives over a whole pass, where lanes run
-// along a row range and the next jobs, which differ in the innermost other row
-// range only, read the same elements: the second operand of a product is
-// gathered and converted once for many rows of the first.
+// A panel holds the tiles of a read over a whole pass. It is used if lanes run along a row
+// range, and the next jobs, which differ only in the innermost other row range, read the same
+// elements. So the second operand of a product is gathered and converted once for many rows of
+// the first.
 
 // panelBytes bounds one panel; tiles are shortened to shortestPanel lanes for it.
 const (
@@ -20,12 +20,12 @@ type panel struct {
 	group []int64 // by step: the group of jobs whose tile is there, 0 for none
 }
 
-// stridedTile bounds the lanes where an access along them jumps: the lines that
-// one tile touches then stay in cache for the neighbouring rows, which use the
-// rest of each line, even where powers of two make them share a few sets.
+// stridedTile is the most lanes if an access along them is strided. The lines that one tile
+// touches then stay in the cache for the neighbouring rows, which use the rest of each line,
+// even if strides that are powers of two map them to few sets.
 const stridedTile = 256
 
-// shorten shortens tiles of rows for accesses that jump.
+// shorten shortens tiles of rows for strided accesses.
 func (g *gen) shorten(s *survey) {
 	for _, a := range s.accesses {
 		if stride, ok := g.stride(a.offset); g.vecRow && ok && stride > 1 {

@@ -10,17 +10,17 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// A fold that takes the columns whose key is its row's place (ir.Scatter) reads each
-// column once: a pointwise kernel computes the keys, a counting sort lists the columns of
-// each place in order, and a row folds those of its list. Rows with few neighbours that
-// share the keys are folded from tiles of terms instead, see bins. In both a row adds
-// its terms in the order of the columns, so that results do not depend on the cores.
+// A fold that takes the columns whose key is its row's place (ir.Scatter) reads each column
+// once: a pointwise kernel computes the keys, a counting sort lists the columns of each place
+// in order, and a row folds those of its list. If few rows share a key, they are folded from
+// tiles of terms instead; see bins. In both a row adds its terms in the order of the columns,
+// so that results do not depend on the cores.
 
-// scattered returns a variant whose folds are a scatter, and whose conditions the engine
-// can do without: those of its blocks and vectors. It is nil where the kernel has none, or
-// where reading the keys again is more work than asking every row.
+// scattered returns a variant whose folds are a scatter, and whose other conditions do not
+// matter to this engine, because they are about blocks and vectors. It is nil if the kernel has
+// none, or if evaluating the condition of every row is less work.
 func scattered(k *ir.Kernel, symbols map[string]int64) *ir.Variant {
-	const fewest = 1 << 14 // rows and columns asked, below which a scatter is not worth its steps
+	const fewest = 1 << 14 // least conditions, of all rows and columns, for which a scatter pays
 	at := slices.IndexFunc(k.Variants, func(v *ir.Variant) bool { return v.Scatter != nil })
 	if at < 0 {
 		return nil
@@ -145,7 +145,7 @@ func lowerScatter(k *ir.Kernel, v *ir.Variant, symbols map[string]int64, first i
 	if err != nil {
 		return nil, err
 	}
-	const fewLanes = 32 // that cost as much as many
+	const fewLanes = 32 // so few lanes cost as much as many
 	if lanes, _ := points(v.Scatter.Lanes(k.Rows), symbols); lanes < fewLanes && !placesKnown(v) {
 		return lowerBins(k, v, keys, symbols, first)
 	}

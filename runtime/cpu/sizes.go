@@ -2,8 +2,8 @@ package cpu
 
 import "math"
 
-// plus and times add and multiply what is not negative; what does not fit in 64 bits is
-// the largest number there is, which no memory has room for.
+// plus and times add and multiply numbers that are not negative. A result that does not fit in
+// 64 bits becomes the largest number, for which no memory has room.
 func plus(a, b int64) int64 {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64

@@ -11,9 +11,8 @@ import (
 	"github.com/fusec/fusec/ir/num"
 )
 
-// sorter runs a sort kernel in three steps: a pointwise kernel that computes the
-// keys, a radix sort of each row, and a pointwise kernel that stores what stands at
-// the places.
+// sorter runs a sort kernel in three steps: a pointwise kernel that computes the keys, a radix
+// sort of each row, and a pointwise kernel that stores the results at the places.
 type sorter struct {
 	keys, store  *code
 	rows         int64
@@ -146,7 +145,7 @@ func (r *rowSorter) row(between [][]byte, row int64) {
 	values, indices := between[valueBuffer][row*r.places*size:], between[indexBuffer][row*r.places*8:]
 	for p := range r.places {
 		at := int64(0)
-		if p < r.cols { // the element itself: zeros of either sign have one word
+		if p < r.cols { // the element itself, because zeros of either sign share a word
 			at = r.items[p].at
 			copy(values[p*size:(p+1)*size], keys[at*size:])
 		} else {

@@ -102,7 +102,7 @@ func widenF16AVX(dst *float32, src *byte, n int)
 //go:noescape
 func narrowF16AVX(dst *byte, src *float32, n int)
 
-// vectorF32 replaces what the processor has instructions for.
+// vectorF32 replaces the primitives for which the processor has instructions.
 func vectorF32(t opTable[float32]) opTable[float32] {
 	if !cpuid.CPU.Supports(cpuid.AVX2, cpuid.FMA3, cpuid.F16C) {
 		return t

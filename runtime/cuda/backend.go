@@ -1,7 +1,7 @@
 package cuda
 
-// A Backend makes calls of the driver in place of the library that Open opens: that of
-// a program which has linked the driver itself. It must be safe for concurrent use.
+// A Backend makes calls of the driver instead of the library that Open opens. It is for a
+// program that has linked the driver itself. It must be safe for concurrent use.
 type Backend interface {
 	// Call makes the call that the driver's library exports under a name
 	// (cuMemAlloc_v2), with the arguments that C takes, and returns its CUresult; ok is

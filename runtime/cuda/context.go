@@ -112,6 +112,6 @@ func (c *Context) invoke(symbol int, args ...uintptr) error {
 // Synchronize waits for all work of the context. Faults of kernels show here.
 func (c *Context) Synchronize() error { return c.invoke(symCtxSynchronize) }
 
-// ResetPersistingL2 makes lines of the L2 cache that kernels asked it to keep, as reads under
-// evict_last do, lines like any other: until then they outlive that the cache is overwritten.
+// ResetPersistingL2 makes lines of the L2 cache that kernels asked it to keep, as reads with
+// evict_last do, ordinary lines. Until then they stay even if the cache is overwritten.
 func (c *Context) ResetPersistingL2() error { return c.invoke(symCtxResetPersistingL2) }

@@ -119,8 +119,8 @@ func (dev *Device) readAttributes() error {
 	return nil
 }
 
-// attribute reads one number. A driver that is too old to know it refuses the
-// value: that is not a failure, the number is 0.
+// attribute reads one number. If the driver is too old to know the attribute, the number is 0,
+// and that is not an error.
 func (dev *Device) attribute(id int) (int, error) {
 	var value int32
 	err := dev.driver.call(symDeviceGetAttribute, uintptr(unsafe.Pointer(&value)), uintptr(id),

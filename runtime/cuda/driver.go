@@ -42,7 +42,7 @@ func openFirst(paths []string) (*Driver, error) {
 		if err == nil {
 			return driver.init()
 		}
-		// That a file is not there goes without saying; that it is and does not open, not.
+		// A file that does not exist is not reported; one that exists and does not open is.
 		if reason := err.Error(); !strings.HasPrefix(reason, path+": cannot open") {
 			reasons = append(reasons, reason)
 		}

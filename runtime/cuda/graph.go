@@ -27,7 +27,7 @@ func (s *Stream) Capture(fn func() error) (graph *Graph, err error) {
 	return graph, err
 }
 
-// capture ends the capture however fn ends: a stream left capturing is useless.
+// capture ends the capture however fn ends, because a stream that is left capturing is useless.
 func (s *Stream) capture(fn func() error) (graph *Graph, err error) {
 	const threadLocal = 1 // calls on other threads neither join nor disturb the capture
 	driver := s.ctx.driver
@@ -36,7 +36,7 @@ func (s *Stream) capture(fn func() error) (graph *Graph, err error) {
 	}
 	finished := false
 	defer func() {
-		if !finished { // fn panicked; what was recorded is worth nothing, nor is an error
+		if !finished { // fn panicked, so neither the recording nor an error matters
 			if graph, _ := s.endCapture(); graph != nil {
 				_ = graph.Close()
 			}

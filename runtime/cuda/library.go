@@ -13,8 +13,8 @@ type library struct {
 	frames    sync.Pool // of *[maxArgs]uintptr
 }
 
-// openLibrary opens path and looks up every symbol; those that it lacks are
-// noticed on use.
+// openLibrary opens path and looks up every symbol. A missing symbol is an error only when it
+// is used.
 func openLibrary(path string, symbols []string) (*library, error) {
 	handle, err := dlOpen(path)
 	if err != nil {

@@ -39,8 +39,8 @@ func (c *Context) LoadModule(image []byte) (*Module, error) {
 
 const elfMagic = "\x7fELF"
 
-// loadable checks what the driver takes on trust, since it is told no length: an
-// ELF image must reach to the end of its section table, text must end in a NUL.
+// loadable checks what the driver does not check, because it does not know the length: an ELF
+// image must reach to the end of its section table, and text must end in a NUL.
 func loadable(image []byte) ([]byte, error) {
 	const headerSize = 64
 	switch {

@@ -75,9 +75,8 @@ func (e *NotFoundError) Error() string {
 // Unwrap gives ErrNoNVRTC.
 func (e *NotFoundError) Unwrap() error { return ErrNoNVRTC }
 
-// Locate finds the file that FindNVRTC would open, without opening it, in a
-// millisecond or two. The two differ only where the file looks right and does not
-// open.
+// Locate finds the file that FindNVRTC would open, without opening it, in a millisecond or two.
+// The two differ only if the file looks right but does not open.
 func Locate(options FindOptions) (Location, error) {
 	return newFinder().search(options, func(Location) error { return nil })
 }
@@ -136,7 +135,7 @@ func (f *finder) search(options FindOptions, accept func(Location) error) (Locat
 	return Location{}, &NotFoundError{Trail: trail}
 }
 
-// reasonOf shortens what the operating system says of a path that is not there.
+// reasonOf shortens the operating system's message about a path that does not exist.
 func reasonOf(err error) string {
 	if errors.Is(err, os.ErrNotExist) {
 		return "there is no such file or folder"
@@ -247,9 +246,9 @@ func buildID(path string) string {
 
 var versionSuffix = regexp.MustCompile(`^(\.\d+)*$`)
 
-// listing is the names in a folder, in no order: sorting thousands of them, in the
-// system's library folder, would take most of the search. What cannot be listed
-// holds nothing to open.
+// listing is the names in a folder, in no order: sorting thousands of them, in the system's
+// library folder, would take most of the search. A folder that cannot be listed counts as
+// empty.
 func listing(folder string) []string {
 	dir, err := os.Open(folder)
 	if err != nil {

@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// A place is a group of folders (or single files) to search, in words and by path.
-// The paths are listed when the search gets there: most end early, and listing
-// costs more than looking.
+// A place is a group of folders (or single files) to search, in words and by path. The paths
+// are listed only when the search gets there: most searches end early, and listing takes longer
+// than looking at files.
 type place struct {
 	name  string
 	paths func() []string
@@ -34,8 +34,8 @@ func (f *finder) places(only string) []place {
 	}
 }
 
-// loaderPath lists the folders from which dlopen would take a plain name. Opening
-// by full path instead is what tells Locate and FindNVRTC the same file.
+// loaderPath lists the folders in which dlopen would look for a plain name. Files are opened by
+// full path, so that Locate and FindNVRTC find the same one.
 func (f *finder) loaderPath() []string {
 	var paths []string
 	for _, folder := range filepath.SplitList(f.getenv("LD_LIBRARY_PATH")) {
@@ -49,9 +49,9 @@ func (f *finder) loaderPath() []string {
 	return paths
 }
 
-// loaderCache lists the folders in which the loader's cache knows a libnvrtc, the
-// newest version first. The cache's strings are paths that end in NUL; where they
-// lie is all that is needed of its format.
+// loaderCache lists the folders in which the loader's cache knows a libnvrtc, the newest
+// version first. The cache's strings are paths that end in NUL; no more of its format is
+// needed.
 func (f *finder) loaderCache() []string {
 	cache, err := os.ReadFile(f.root + "/etc/ld.so.cache")
 	if err != nil {

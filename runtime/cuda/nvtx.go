@@ -7,10 +7,10 @@ import (
 	"unsafe"
 )
 
-// Ranges names stretches of time for a tool in the process, as Nsight Systems and Nsight
-// Compute are when they start it, by NVTX: the tool's library is called with a way to ask for
-// tables of functions, and puts its own into them. Where there is no tool there are no Ranges;
-// nil ones do nothing.
+// Ranges names stretches of time, by NVTX, for a tool in the process, such as Nsight Systems or
+// Nsight Compute when they have started it. The tool's library is called with a function that
+// returns tables of functions, and puts its own functions into them. Without a tool there are
+// no Ranges; nil Ranges do nothing.
 type Ranges struct {
 	slots     [nvtxModules][nvtxSlots]uintptr  // the functions that the tool has put in
 	tables    [nvtxModules][nvtxSlots]*uintptr // where they are, which is what it asks for

@@ -1,7 +1,7 @@
-// Package gorgonia lets programs that use gorgonia.org/cu run fused graphs on what
-// they hold already: a context, streams and device memory, without a copy. It is also
-// a second way to the driver: Open makes the driver's calls through gorgonia.org/cu,
-// which links it, in place of loading it.
+// Package gorgonia lets programs that use gorgonia.org/cu run fused graphs on their own
+// context, streams and device memory, without a copy. It is also a second way to the driver:
+// Open makes the driver's calls through gorgonia.org/cu, which links the driver instead of
+// loading it.
 //
 // It needs the build tag gorgonia, cgo, and cuda.h of CUDA 12 (scripts/get-cuda-headers
 // fetches it):

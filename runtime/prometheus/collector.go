@@ -80,7 +80,7 @@ func (c *Collector) Ran(e runtime.RunEvent) {
 	}
 	c.runs.WithLabelValues(e.Graph, e.Device, result).Inc()
 	if e.Err != nil {
-		return // what it had to do is not what it did
+		return // a failed run has not moved all of these bytes
 	}
 	c.took.WithLabelValues(e.Graph, e.Device).Observe(e.Took.Seconds())
 	c.bytes.WithLabelValues(e.Graph, e.Device).Add(float64(e.Bytes))

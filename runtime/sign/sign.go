@@ -1,6 +1,6 @@
-// Package sign holds the keys that tell compiled code of one's own from anybody
-// else's: code from a file or a server is run, so somebody must answer for it. It is
-// Ed25519 with the keys as lines of text. It must not know what is signed.
+// Package sign holds the keys that distinguish compiled code of a trusted maker from other
+// code. Code from a file or a server is run, so it must be signed. It is Ed25519 with the keys
+// as lines of text. It must not know what is signed.
 package sign
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/fusec/fusec/internal/regular"
 )
 
-// The words before a key, which keep the two from being mistaken for each other.
+// The words before a key, so that a secret key is not mistaken for a public one.
 const (
 	publicWord = "fusec-public-ed25519"
 	secretWord = "fusec-secret-ed25519"
@@ -141,15 +141,16 @@ func ID(key ed25519.PublicKey) (id [IDSize]byte) {
 	return id
 }
 
-// Seal signs a message: the key's ID, then the signature. purpose says what the
-// message is for, so that what is signed for one cannot serve as another. The key must be
-// one: see CheckSecret.
+// Seal signs a message: the key's ID, then the signature. purpose says what the message is for,
+// so that a message signed for one purpose cannot be used for another. The key must be valid:
+// see CheckSecret.
 func Seal(key ed25519.PrivateKey, purpose string, message []byte) []byte {
 	id := ID(Public(key))
 	return append(id[:], ed25519.Sign(key, framed(purpose, message))...)
 }
 
-// CheckKeys returns ErrKeyLength where one of the keys is none: ed25519 panics on those.
+// CheckKeys returns ErrKeyLength if one of the keys has the wrong length, on which ed25519
+// would panic.
 func CheckKeys(keys ...ed25519.PublicKey) error {
 	for _, key := range keys {
 		if len(key) != ed25519.PublicKeySize {
@@ -159,7 +160,7 @@ func CheckKeys(keys ...ed25519.PublicKey) error {
 	return nil
 }
 
-// CheckSecret returns ErrKeyLength where a secret key is none.
+// CheckSecret returns ErrKeyLength if a secret key has the wrong length.
 func CheckSecret(key ed25519.PrivateKey) error {
 	if len(key) != ed25519.PrivateKeySize {
 		return fmt.Errorf("%w: it has %d bytes, expected %d", ErrKeyLength, len(key), ed25519.PrivateKeySize)
@@ -167,9 +168,8 @@ func CheckSecret(key ed25519.PrivateKey) error {
 	return nil
 }
 
-// Check reports whether seal is that of one of the keys for this message:
-// ErrForeignKey or ErrSignature where it is not, ErrKeyLength where a key is malformed,
-// whoever signed.
+// Check reports whether seal is a signature of this message by one of the keys. The error is
+// ErrForeignKey or ErrSignature if it is not, and ErrKeyLength if any key is malformed.
 func Check(keys []ed25519.PublicKey, purpose string, message, seal []byte) error {
 	if err := CheckKeys(keys...); err != nil {
 		return err

@@ -11,9 +11,9 @@ import (
 	"github.com/fusec/fusec/runtime/internal/ptxsim"
 )
 
-// A unit is one of a program's: it says what the arguments of its launches are, and so
-// which memory they may touch. Without it that is all that is allocated, and tensors of
-// one run lie side by side.
+// A unit is a unit of a program. It says what the arguments of its launches are, and so which
+// memory they may touch. If the unit is not known, a launch may touch all allocated memory, in
+// which the tensors of a run are side by side.
 type unit struct {
 	program *ir.Program
 	index   int
@@ -25,8 +25,8 @@ type tensor struct {
 	fakecuda.Allocation
 }
 
-// tensors are what a launch with these parameters is given. ok is false where its sizes
-// do not follow from the parameters.
+// tensors are the arguments of a launch with these parameters. ok is false if their sizes do
+// not follow from the parameters.
 func (u unit) tensors(e *ptxsim.Entry, params []byte) (out []tensor, ok bool) {
 	for _, l := range u.program.Launches {
 		for _, v := range l.Variants {
@@ -43,8 +43,8 @@ func (u unit) tensors(e *ptxsim.Entry, params []byte) (out []tensor, ok bool) {
 	return out, ok
 }
 
-// larger joins what two launches of one unit may be given: which of them it is does not
-// show.
+// larger joins the tensors of two launches of one unit, because it is not known which of them
+// runs.
 func larger(a, b []tensor) []tensor {
 	for i := range a {
 		b[i].Bytes = max(a[i].Bytes, b[i].Bytes)

@@ -2,7 +2,7 @@ package simtest
 
 import "fmt"
 
-// A chip is what a device's driver says of it.
+// A chip is what a driver reports about its device.
 type chip struct {
 	name       string
 	attributes map[int32]int32 // CU_DEVICE_ATTRIBUTE_...
@@ -35,7 +35,7 @@ const (
 	binaryVersion     = 6
 )
 
-// describe tells a driver what it is the driver of.
+// describe tells the fake driver which device it has.
 func (s *Simulator) describe(c Config) error {
 	chip, ok := chips[c.Arch]
 	if !ok {

@@ -11,7 +11,7 @@ import (
 // executor is what the driver calls: fakecuda.Executor.
 type executor struct{ s *Simulator }
 
-// Load parses a module, the same text once.
+// Load parses a module; the same text is parsed once.
 func (x executor) Load(ptx string) (uint64, error) {
 	x.s.mu.Lock()
 	defer x.s.mu.Unlock()
@@ -65,7 +65,7 @@ func (x executor) Launch(w fakecuda.Work) error {
 	return x.s.note(x.bounded(&l, k.unit, w.Allocations))
 }
 
-// bounded runs a launch with the memory that its arguments give it.
+// bounded runs a launch that may only touch the memory of its arguments.
 func (x executor) bounded(l *ptxsim.Launch, u unit, allocated []fakecuda.Allocation) error {
 	var given []tensor
 	pieces, known := allocated, false
@@ -86,7 +86,7 @@ func (x executor) bounded(l *ptxsim.Launch, u unit, allocated []fakecuda.Allocat
 	return nil
 }
 
-// run turns a panic of the simulator into an error that says so.
+// run turns a panic of the simulator into an error.
 func (x executor) run(l *ptxsim.Launch) (err error) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -29,8 +29,8 @@ type Config struct {
 type Order struct {
 	Early     bool // asynchronous copies land at once, not as late as they may
 	Backwards bool // the last warp runs first, not the first
-	// Races: accesses to shared memory that nothing puts in order are a fault, whether or
-	// not this order lets them show. Launches take some times as long.
+	// Races makes unordered accesses to shared memory a fault, whether or not they change
+	// results in this order. Launches take several times as long.
 	Races bool
 }
 

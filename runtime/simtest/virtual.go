@@ -11,8 +11,8 @@ import (
 	"github.com/fusec/fusec/runtime/internal/ptxsim"
 )
 
-// Virtual gives the PTX of kernels: it has them compiled for the virtual architecture
-// (compute_90a), which is the same text and takes none of the time that machine code does.
+// Virtual is a source of kernels as PTX. It compiles them for the virtual architecture
+// (compute_90a): the text is the same, and no time is spent on machine code.
 type Virtual struct{ Compiler *runtime.Compiler }
 
 // Compile implements runtime.KernelSource.
@@ -22,7 +22,7 @@ func (v Virtual) Compile(ctx context.Context, p *ir.Program, unit int, arch stri
 	return k, err
 }
 
-// marking is a source whose kernels the simulator can tell the units of.
+// marking is a source that marks kernels with the numbers of their units, for the simulator.
 type marking struct {
 	runtime.KernelSource
 	s *Simulator
@@ -44,7 +44,7 @@ func (m marking) Compile(ctx context.Context, p *ir.Program, index int, arch str
 	return k, nil
 }
 
-// marked takes the mark off a module.
+// marked removes the mark from a module.
 func (s *Simulator) marked(ptx string) (text string, u unit) {
 	text, number, _ := strings.Cut(ptx, mark)
 	if n, err := strconv.Atoi(number); err == nil && n <= len(s.units) {

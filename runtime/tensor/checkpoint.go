@@ -97,13 +97,13 @@ func readCheckpoint(path string) (Checkpoint, error) {
 	return Checkpoint{arrays, header.meta}, nil
 }
 
-// checkpointHash is the checksum of arrays and metadata, the checksum itself left out. Each part goes
-// in with its length, so that no two checkpoints are one text.
+// checkpointHash is the checksum of arrays and metadata, without the checksum itself. Each part is
+// hashed with its length, so that no two checkpoints give the same bytes.
 func checkpointHash(arrays map[string]*Tensor, meta map[string]string) string {
 	h := sha256.New()
 	w := bufio.NewWriterSize(h, 1<<16)
 	text := func(s string) {
-		w.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(s)))) // a hash takes everything
+		w.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(s)))) // writing to a hash never fails
 		w.WriteString(s)
 	}
 	for _, name := range slices.Sorted(maps.Keys(meta)) {
@@ -123,7 +123,7 @@ func checkpointHash(arrays map[string]*Tensor, meta map[string]string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// parseMetadata reads the entry of a header that is no array: texts by name.
+// parseMetadata reads the metadata entry of a header: texts by name.
 func parseMetadata(entry json.RawMessage) (map[string]string, error) {
 	var meta map[string]string
 	if err := json.Unmarshal(entry, &meta); err != nil {
@@ -132,7 +132,7 @@ func parseMetadata(entry json.RawMessage) (map[string]string, error) {
 	return meta, nil
 }
 
-// syncFolder brings the renaming of a file in a folder to the disk.
+// syncFolder makes sure that the renaming of a file in a folder is on the disk.
 func syncFolder(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {

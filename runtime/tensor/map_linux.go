@@ -41,7 +41,7 @@ func mapNPY(f *os.File, size int64, want ir.DType) (*Mapped, error) {
 	if a.offset%a.DType.Size() != 0 {
 		return nil, fmt.Errorf("the elements begin at byte %d, which %v cannot: read the file", a.offset, a.DType)
 	}
-	if a.big || a.transposed() { // then all elements become the process's own
+	if a.big || a.transposed() { // all elements are copied then
 		if err := a.admit(a.memory()); err != nil {
 			return nil, err
 		}
@@ -70,7 +70,8 @@ func CreateNPYFile(path string, t ir.DType, shape ...int) (m *Mapped, err error)
 	if _, err := f.Write(header); err != nil {
 		return nil, err
 	}
-	// Room that is not there is an error here; later it would end the process.
+	// If the disk has no room, it is an error here; later, touching the memory would end the
+	// process.
 	if n > 0 {
 		if err := syscall.Fallocate(int(f.Fd()), 0, int64(len(header)), int64(n)); err != nil {
 			return nil, fmt.Errorf("%s: no room for %d bytes of elements: %w", path, n, err)

@@ -43,8 +43,8 @@ type stored struct {
 	fortran bool // the first index is fastest
 }
 
-// memory is how many bytes of memory it takes to read the array: twice as many as there
-// are where the elements change places.
+// memory is how many bytes of memory it takes to read the array: twice its size if it has to be
+// transposed.
 func (a *stored) memory() int {
 	if a.transposed() {
 		return 2 * a.bytes
@@ -52,11 +52,11 @@ func (a *stored) memory() int {
 	return a.bytes
 }
 
-// transposed reports whether the elements lie in another order than a Tensor's.
+// transposed reports whether the elements are in another order than a Tensor's.
 func (a *stored) transposed() bool { return a.fortran && len(a.Shape) > 1 && a.bytes > 0 }
 
-// describe reads the header of an array in size bytes, which must be its own; for want
-// see ReadNPY.
+// describe reads the header of an array, which must take all of size bytes; for want see
+// ReadNPY.
 func describe(r io.Reader, size int64, want ir.DType) (*stored, error) {
 	h, err := readHeader(r)
 	if err != nil {
@@ -132,7 +132,7 @@ func WriteNPYFile(path string, x *Tensor) error {
 	return writeFile(path, func(w io.Writer) error { return WriteNPY(w, x) })
 }
 
-// normalise brings elements as stored to how a Tensor holds them.
+// normalise converts the stored elements to the order that a Tensor has.
 func (a *stored) normalise() {
 	x := a.Tensor
 	if a.big {

@@ -40,9 +40,8 @@ func descrOf(t ir.DType) string {
 	panic(fmt.Sprintf("BUG: tensor: no .npy descr for %v", t))
 }
 
-// descrTypes maps what a descr says after the byte order to the types it can
-// hold, the first being the one taken where none is expected. Raw bytes hold
-// nothing of their own accord.
+// descrTypes maps what a descr says after the byte order to the types it can hold, the first
+// being the one taken where none is expected. Raw bytes have no type of their own.
 func descrTypes(code string) (types []ir.DType, raw, ok bool) {
 	switch code {
 	case "b1", "?":

@@ -33,8 +33,8 @@ func Random(t ir.DType, seed uint64, shape ...int) (*Tensor, error) {
 	return RandomInts(t, seed, 0, 16, shape...)
 }
 
-// Spread says how random floats lie: normally, around 0 with deviation Scale (0 means 1);
-// Positive takes their distance from 0.
+// Spread is the distribution of random floats: normal, around 0, with deviation Scale (0 means
+// 1). With Positive it is their absolute values.
 type Spread struct {
 	Scale    float64
 	Positive bool

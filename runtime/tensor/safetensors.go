@@ -75,7 +75,7 @@ func (h *safetensorsList) readAll(f io.ReaderAt, size int64, want Want) (map[str
 	list, start := h.arrays, h.start
 	var err error
 	out := map[string]*Tensor{}
-	left := size - start // bytes that no array has had: arrays do not share any
+	left := size - start // bytes that belong to no array read so far: arrays do not share bytes
 	for _, name := range slices.Sorted(maps.Keys(list)) {
 		t, read := ir.Invalid, true
 		if want != nil {
@@ -113,8 +113,7 @@ func safetensorsHeader(r io.Reader, size int64) (*safetensorsList, error) {
 	return h, h.parse(text)
 }
 
-// parse reads the object of arrays entry by entry: a name that is there twice would otherwise
-// hide an array.
+// parse reads the object of arrays entry by entry, so that a name that occurs twice is noticed.
 func (h *safetensorsList) parse(text []byte) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	if token, err := d.Token(); err != nil || token != json.Delim('{') {
@@ -125,7 +124,7 @@ func (h *safetensorsList) parse(text []byte) error {
 		if err != nil {
 			return fmt.Errorf("malformed header: %w", err)
 		}
-		name := token.(string) // the decoder gives keys as nothing else
+		name := token.(string) // the decoder returns keys only as strings
 		var entry json.RawMessage
 		if err := d.Decode(&entry); err != nil {
 			return fmt.Errorf("malformed header: %q: %w", name, err)

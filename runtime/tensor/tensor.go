@@ -155,8 +155,8 @@ func (x *Tensor) IntAt(index ...int) int64 {
 	return num.LoadInt(x.DType, x.Data[x.Offset(index...)*x.DType.Size():])
 }
 
-// byteSize returns the bytes of a tensor, or what is wrong with its shape. A zero
-// among the dims does not excuse the others from fitting.
+// byteSize returns the bytes of a tensor, or an error about its shape. The other dims have to
+// fit even if one is zero.
 func byteSize(t ir.DType, shape []int) (int, error) {
 	if _, ok := ir.DTypeNamed(t.String()); !ok {
 		return 0, fmt.Errorf("element type %v cannot be stored in a tensor", t)

@@ -11,15 +11,15 @@ import (
 	"path/filepath"
 )
 
-// writeFile has write fill a temporary file beside path and renames it into
-// place. What is not a regular file (a pipe, a device) is written to directly;
-// through a symbolic link the file it points to is replaced, not the link.
+// writeFile lets write fill a temporary file beside path, and renames it into place. If path is
+// not a regular file (a pipe, a device), it is written directly. If it is a symbolic link, the
+// file that it points to is replaced, not the link.
 func writeFile(path string, write func(io.Writer) error) error {
 	return replaceFile(path, write, fast)
 }
 
-// durability says whether a file is on the disk, and not only in the system's memory, when it is
-// said to be written.
+// durability says whether a file must be on the disk, and not only in the system's memory, when
+// the call returns.
 type durability bool
 
 const (

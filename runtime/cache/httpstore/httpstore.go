@@ -2,10 +2,9 @@
 // bazel-remote and other servers of Bazel's HTTP cache protocol, and WebDAV servers
 // (Apache's mod_dav, nginx, rclone). It must not know what is stored.
 //
-// A name is the resource URL/ac/NAME. Its contents are an ActionResult of Bazel's
-// remote execution API whose only field is the data: servers that check what is put
-// under ac, as bazel-remote does, take it and may add fields to it; others do not
-// care.
+// A name is the resource URL/ac/NAME. Its contents are an ActionResult of Bazel's remote
+// execution API whose only field is the data. Servers that check what is put under ac, as
+// bazel-remote does, accept it and may add fields; other servers ignore the format.
 package httpstore
 
 import (
@@ -36,7 +35,7 @@ type Store struct {
 func Open(address string, client *http.Client) (*Store, error) {
 	base, err := url.Parse(address)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
-		// What it is stays untold: it may hold a password.
+		// The message does not show the address, which may hold a password.
 		return nil, errors.New("malformed address: expected one like http://cache.example:8080/fusec")
 	}
 	if client == nil {
@@ -81,7 +80,7 @@ func (s *Store) Put(ctx context.Context, name string, data []byte) error {
 	return nil
 }
 
-// made reports whether a folder is there after MKCOL: it was made now, or before.
+// made reports whether a folder exists after MKCOL, made now or before.
 func made(status int) bool { return status/100 == 2 || status == http.StatusMethodNotAllowed }
 
 // do sends a request and reads the answer whole, so that the connection serves the
@@ -107,7 +106,7 @@ func (s *Store) do(ctx context.Context, method string, at *url.URL, body []byte)
 }
 
 func (s *Store) refused(r *http.Response, body []byte) error {
-	const most = 200 // of what a server has to say
+	const most = 200 // most bytes of a server's message
 	said, _, _ := strings.Cut(strings.TrimSpace(string(body[:min(most, len(body))])), "\n")
 	return fmt.Errorf("%s answers %s %s: %q", r.Request.URL.Redacted(), r.Request.Method, r.Status, said)
 }
@@ -126,8 +125,8 @@ func wrap(data []byte) []byte {
 
 var errNoMessage = errors.New("the answer is no ActionResult: is this the right address?")
 
-// unwrap takes the data out of a message, past whatever fields a server has added. No
-// data is no field: a server that writes messages anew leaves empty ones out.
+// unwrap takes the data out of a message, and skips fields that a server has added. If the
+// field is missing, the data is empty: a server that rewrites messages omits empty fields.
 func unwrap(message []byte) ([]byte, error) {
 	var data []byte
 	for rest := message; len(rest) > 0; {

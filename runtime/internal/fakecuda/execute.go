@@ -18,7 +18,7 @@ type Executor interface {
 type Kernel struct {
 	ID         uint64
 	Params     []Param
-	Attributes map[int]int // CUfunction_attribute; 0 for those that are not there
+	Attributes map[int]int // CUfunction_attribute; 0 for those that are not in the map
 }
 
 // A Param is a parameter's place in the block of parameters, in bytes.
@@ -36,7 +36,7 @@ type Work struct {
 // An Allocation is a piece of device memory that is in use.
 type Allocation struct{ Address, Bytes uint64 }
 
-// A TensorMap is what cuTensorMapEncodeTiled is given: numbers as in the driver's header.
+// A TensorMap is the arguments of cuTensorMapEncodeTiled: numbers as in the driver's header.
 type TensorMap struct {
 	Type, Rank, Address       uint64
 	Dims, Strides, Box, Steps [5]uint64 // of Rank dimensions; Strides[0] is not set

@@ -37,8 +37,8 @@ type workInfo struct {
 	params               [paramBytes]byte
 }
 
-// executors are those of drivers that execute, by the number that C has of them. There
-// are few callbacks in a process, and they are never given back: all drivers share them.
+// executors are the executors of drivers, by the number that C uses for them. A process can
+// have few callbacks, and they are never freed, so all drivers share them.
 var executors struct {
 	once      sync.Once
 	callbacks [4]uintptr // load, find, launch, encode
@@ -52,8 +52,8 @@ type executing struct {
 	driver *Driver
 }
 
-// Execute has the driver run what modules hold, in place of the kernels it has built in,
-// until Reset.
+// Execute makes the driver run the code of modules instead of its built-in kernels, until
+// Reset.
 func (d *Driver) Execute(x Executor) {
 	e := &executors
 	e.once.Do(func() {
@@ -73,7 +73,8 @@ func executorOf(user uint64) *executing {
 	return executors.known[user-1]
 }
 
-// guarded calls fn for C: it may not panic, and its error's text goes where C wants it.
+// guarded calls fn for C. It turns a panic into an error, and stores the error's text where C
+// expects it.
 func guarded(text *byte, fn func() error) (status int32) {
 	err := errors.New("no result")
 	defer func() {

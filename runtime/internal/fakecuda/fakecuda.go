@@ -19,20 +19,20 @@ import (
 //go:embed driver
 var sources embed.FS
 
-// A Driver is the fake and the means to steer it. There is one in the process, but for
-// those of NewOwn: tests that use it do not run in parallel.
+// A Driver is the fake driver with its controls. All tests of a process share one, so they do
+// not run in parallel; NewOwn makes others.
 type Driver struct {
 	Path string // of the library
 
-	Reset             func()                               // forgets all that happened; the mode stays
-	Fail              func(call string, code, after int32) // one call fails, after so many that succeed
+	Reset             func()                               // forgets everything that happened; the mode stays
+	Fail              func(call string, code, after int32) // makes one call fail, after so many that succeed
 	Calls             func(call string) int                // so far
-	Live              func() int                           // resources handed out and not given back
+	Live              func() int                           // resources that were handed out and not freed
 	Devices           func(n int32)                        // sets their number
 	PoolThreshold     func() int
 	PoolKept          func() int
 	PoolHeld          func() int         // bytes that were freed to the pool and not trimmed
-	Limit             func(bytes uint64) // sets the device's memory, 0 for no end of it
+	Limit             func(bytes uint64) // sets the device's memory, 0 for no limit
 	FunctionShared    func() int         // bytes of shared memory opted into last
 	FunctionCluster   func() int
 	Edges             func() int // of graphs that were built
@@ -48,7 +48,7 @@ type Driver struct {
 	allocations func(out *Allocation, most int64) int64
 }
 
-// folder holds the libraries that tests compile; building guards it and them.
+// folder holds the libraries that tests compile; building guards both.
 var (
 	building sync.Mutex
 	folder   string
@@ -62,7 +62,7 @@ func New(t testing.TB, flag string) *Driver {
 	return open(t, flag, func(path string) string { return path })
 }
 
-// NewOwn is New for a driver that shares nothing with others: tests with one of their own
+// NewOwn is New for a driver that shares nothing with others. Tests that have their own driver
 // may run in parallel.
 func NewOwn(t testing.TB, flag string) *Driver {
 	t.Helper()
@@ -100,12 +100,12 @@ func open(t testing.TB, flag string, place func(path string) string) *Driver {
 	return d
 }
 
-// Defer has work wait from now on until somebody waits for it, as a GPU's may, or run as it is
-// queued. A driver is made in the mode that the tests of the process run in: see Main.
+// Defer makes queued work run only when somebody waits for it, as it may on a GPU, or as soon
+// as it is queued. A new driver has the mode in which the tests of the process run: see Main.
 func (d *Driver) Defer(on bool) { d.deferring(number(on)) }
 
-// Hold has deferred work, and the making of contexts, take as long as the test wants: until it is
-// let go, whoever waits for any of it waits, and queries say that it is not ready.
+// Hold makes deferred work, and the making of contexts, take as long as the test wants. Until
+// Hold(false), calls that wait for such work block, and queries say that it is not ready.
 func (d *Driver) Hold(on bool) { d.hold(number(on)) }
 
 func number(on bool) int32 {
@@ -115,9 +115,9 @@ func number(on bool) int32 {
 	return 0
 }
 
-// Violation is the first misuse since the last call that a GPU need not notice and may not
-// forgive, such as memory that is freed while queued work is still to use it; "" for none. A
-// test that leaves one fails.
+// Violation is the first misuse since the last call of Violation; "" for none. It covers misuse
+// that a GPU may not report but that may corrupt results, such as freeing memory that queued
+// work will use. A test that ends with a violation fails.
 func (d *Driver) Violation() string {
 	text := make([]byte, 512)
 	d.violation(&text[0], int64(len(text)))
@@ -165,7 +165,7 @@ func build(flag string) (path string, err error) {
 	return path, nil
 }
 
-// Launched is what the last launch was given: see record in the C file.
+// Launched is the arguments of the last launch: see record in the C file.
 func (d *Driver) Launched() []uint64 {
 	words := make([]uint64, 64)
 	d.launched(&words[0])

@@ -16,11 +16,11 @@ import (
 // deferEnv says that drivers defer, for a process that Main starts.
 const deferEnv = "FUSEC_TEST_DEFER"
 
-// atOnce is set by Main for tests on drivers that carry work out as it is queued.
+// atOnce is set by Main for tests on drivers that run work as soon as it is queued.
 var atOnce bool
 
-// defers is whether new drivers defer their work. That is what a GPU does, and so the choice
-// for packages whose tests do not run in both modes.
+// defers is whether new drivers defer their work. A GPU does, so that is the mode for packages
+// whose tests do not run in both.
 func defers() bool { return os.Getenv(deferEnv) != "" || !atOnce }
 
 // opened are the tests that opened a driver, by the names of their functions.
@@ -38,9 +38,9 @@ func note(t testing.TB) {
 	}
 }
 
-// Main runs the tests of a package in both modes: all of them on drivers that carry work out
-// as it is queued, and then, in a process of their own, those that opened a driver on drivers
-// that defer it. It removes the libraries that were built.
+// Main runs the tests of a package in both modes. First it runs all tests on drivers that run
+// work as soon as it is queued. Then, in another process, it runs those that opened a driver
+// again, on drivers that defer work. It removes the libraries that were built.
 func Main(m *testing.M) {
 	atOnce = os.Getenv(deferEnv) == ""
 	code := m.Run()
@@ -53,8 +53,8 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// again runs tests in a process whose drivers defer, and returns its exit code. Those parts of
-// tests that -run chose stay chosen.
+// again runs tests in a process whose drivers defer, and returns its exit code. Subtests that
+// -run chose stay chosen.
 func again(tests []string) int {
 	slices.Sort(tests)
 	pattern := "^(" + regexp.QuoteMeta(strings.Join(tests, "\n")) + ")$"

@@ -16,8 +16,8 @@ type Calls struct {
 	table map[string]func(args []uintptr) error
 }
 
-// New returns the calls. That the program has come so far means that there is a
-// driver: cu's init ends it otherwise.
+// New returns the calls. There is a driver, because otherwise cu's init would have ended the
+// program.
 func New() *Calls {
 	return &Calls{table: map[string]func(args []uintptr) error{
 		"cuInit":                   func([]uintptr) error { return nil }, // cu has done it

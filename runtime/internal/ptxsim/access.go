@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// An access is what loads, stores and atomics have in common.
+// An access is the common part of loads, stores and atomics.
 type access struct {
 	in     space
 	elem   int   // bytes
 	regs   []int // -1: not kept
 	addr   pointer
 	signed []uint64 // of signed loads: the bits that each register holds; nil: others
-	strong bool     // ordered with accesses of other threads: not in a race with them
+	strong bool     // ordered with accesses of other threads, so it is not in a race with them
 }
 
 // vectorOf is how many elements an instruction moves.
@@ -38,7 +38,7 @@ func (b *builder) access(s *statement, addr, data operand) access {
 	return a
 }
 
-// at is the memory that a lane accesses: vectors lie at multiples of their whole size.
+// at is the memory that a lane accesses. Vectors must be at multiples of their whole size.
 func (a *access) at(w *warp, lane int) []byte {
 	n := a.elem * len(a.regs)
 	return w.bytes(lane, a.in, a.addr.at(w, lane), n, n)
@@ -51,8 +51,8 @@ type stretch struct {
 	first, step int
 }
 
-// stretch is nil, too, where something is wrong: lanes are looked at one by one then, so
-// that the error names the one.
+// stretch is also nil if something is wrong: lanes are then handled one by one, so that the
+// error names the lane.
 func (a *access) stretch(w *warp, mask uint32) stretch {
 	addrs := &w.regs[a.addr.reg]
 	n, first := a.elem*len(a.regs), bits.TrailingZeros32(mask)
@@ -183,7 +183,7 @@ func (a *access) store(w *warp, mask uint32) {
 	}
 }
 
-// scatter is gather the other way round; of lanes at the same place the last one wins.
+// scatter writes an element of each lane; of lanes at the same place the last one wins.
 func (s *stretch) scatter(from *lanes, mask uint32, offset, elem int) {
 	data := s.data[offset:]
 	for m := mask; m != 0; m &= m - 1 {

@@ -30,14 +30,14 @@ func copyFamily(b *builder, s *statement) exec {
 // lane waits for them, arrives at an mbarrier with them, or ends.
 type copyQueue struct {
 	pending []smallCopy // oldest first
-	landed  int         // copies that went before those
+	landed  int         // number of copies that have landed before those
 	groups  []int       // for each group committed: how many copies came before its end
 }
 
-// A smallCopy is one: zeros follow what from holds.
+// A smallCopy is one such copy: the bytes of from, followed by zeros.
 type smallCopy struct {
 	to, from []byte
-	note     func(to, from []byte) // tells who looks for races; nil: nobody does
+	note     func(to, from []byte) // reports the copy to the race detector; nil: there is none
 }
 
 func (c smallCopy) land() {
@@ -47,7 +47,7 @@ func (c smallCopy) land() {
 	clear(c.to[copy(c.to, c.from):])
 }
 
-// land lets the first copies of all that the lane has issued take place.
+// land performs the lane's copies up to the given number, counted over all that it has issued.
 func (q *copyQueue) land(upTo int) {
 	n := max(upTo-q.landed, 0)
 	for _, c := range q.pending[:n] {
@@ -149,9 +149,9 @@ func waitCopies(latest int) exec {
 	}
 }
 
-// copiesArrive: cp.async.mbarrier.arrive{.noinc}{.shared}.b64 [a]: arrives at the barrier
-// when the lane's copies so far have landed. Without .noinc the barrier expects one arrival
-// more from now on, so that this one is not among those that it was made for.
+// copiesArrive: cp.async.mbarrier.arrive{.noinc}{.shared}.b64 [a]: arrives at the barrier when
+// the lane's copies so far have landed. Without .noinc the barrier expects one more arrival, so
+// that this one does not count among those that it was initialised for.
 func copiesArrive(b *builder, s *statement) exec {
 	if !s.only("async", "mbarrier", "arrive", "noinc") || !s.has("arrive") || !kinds(s.Args, "a") {
 		return nil
@@ -177,7 +177,7 @@ func copiesArrive(b *builder, s *statement) exec {
 	}
 }
 
-// later queues an operation of the instruction under way: errors name that.
+// later queues an operation of the current instruction, which errors of the operation name.
 func (w *warp) later(operation func()) {
 	at := w.at
 	w.cta.cluster.later(func() {

@@ -99,7 +99,7 @@ func (b *builder) compareAndSwap(s *statement, args []operand) exec {
 	}
 }
 
-// update tells who looks for races of an atomic operation.
+// update reports an atomic operation to the race detector.
 func (a *access) update(w *warp, lane int) {
 	r, addr := w.cta.cluster.races, a.addr.at(w, lane)
 	if r == nil || actual(a.in, addr) != shared {

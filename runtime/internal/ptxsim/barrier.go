@@ -10,8 +10,8 @@ type barrier struct {
 	arrived  int
 	expected int // threads; 0: all of the block that have not ended
 	phase    int
-	votes    *votes    // of this phase; nil where no lane has cast one
-	meet     *handover // of this phase, where races are looked for
+	votes    *votes    // of this phase; nil if no lane has voted
+	meet     *handover // of this phase, if races are detected
 }
 
 // votes are the predicates that threads bring to a barrier.
@@ -23,8 +23,8 @@ var barrierFamilies = map[string]family{
 	"barrier": barFamily,
 }
 
-// together is which lanes an instruction needs at once: those of its member mask, or all
-// of the warp where it is aligned; nil where each lane comes on its own.
+// together is the lanes that must execute an instruction together: those of its member mask, or
+// all of the warp if it is aligned; nil if each lane executes it separately.
 func together(b *builder, s *statement) func(w *warp, mask uint32) uint32 {
 	switch {
 	case s.Op == "bar" && slices.Contains(s.Mods, "warp"):
@@ -77,7 +77,7 @@ func barFamily(b *builder, s *statement) exec {
 	}
 }
 
-// A meeting is the operands that say which barrier, and of how many threads.
+// A meeting is the operands of a barrier: its number, and its number of threads.
 type meeting struct{ id, threads int }
 
 func (b *builder) meeting(args []operand) meeting {
@@ -163,7 +163,7 @@ func (w *warp) arrive(b *barrier, n int, mask uint32) {
 	}
 }
 
-// passing asks whether the present phase of a barrier is over, which lanes wait for.
+// passing returns a test whether the current phase of a barrier, for which lanes wait, is over.
 func (w *warp) passing(b *barrier, mask uint32) func() bool {
 	t, phase, meet := w.cta, b.phase, b.meet
 	return func() bool {

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// A builder compiles one instruction. It is the entry's parser, by the name that the
-// tables of instructions know it by.
+// A builder compiles one instruction. It is the entry's parser under another name, for the
+// tables of instructions.
 type builder = entryParser
 
 // A family compiles the instructions of one opcode, by their modifiers and arguments. It
@@ -58,8 +58,7 @@ func (b *entryParser) add(s *statement) {
 	b.e.code = append(b.e.code, in)
 }
 
-// refuse is what becomes of an instruction that no family knows: an error, or a line of
-// a list.
+// refuse handles an instruction that no family knows: it is an error, or a line of a list.
 func (b *entryParser) refuse(s *statement) {
 	form := fmt.Sprintf("%s with %d operands", s.text(), len(s.Args))
 	if b.unknown == nil {

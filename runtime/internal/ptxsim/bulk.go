@@ -6,7 +6,7 @@ import (
 )
 
 // counted is the modifier of operations whose bytes an mbarrier counts; grouped is that of
-// those which a thread waits for by groups.
+// operations for which a thread waits by groups.
 const (
 	counted = "mbarrier::complete_tx::bytes"
 	grouped = "bulk_group"
@@ -56,8 +56,8 @@ func (s *statement) route(to, from space) bool {
 	return slices.Equal(seen, []space{to, from})
 }
 
-// applier brings bytes to where they belong: it copies them or, where there is an
-// operation, combines them with what is there.
+// applier writes bytes to memory: it copies them or, if there is an operation, combines them
+// with the old contents.
 func applier(f combine, elem int) func(to, from []byte) {
 	if f == nil {
 		return func(to, from []byte) { copy(to, from) }
@@ -173,14 +173,14 @@ func (b *builder) bulkToGlobal(args []operand, apply func(to, from []byte)) exec
 	}
 }
 
-// A bulkQueue is the bulk operations of a lane that it waits for by groups.
+// A bulkQueue is the bulk operations of a lane, for which it waits by groups.
 type bulkQueue struct {
 	open   []*bulkOp
 	groups [][]*bulkOp // oldest first
 }
 
-// A bulkOp reads shared memory and then writes global memory, both as late as they may: when
-// the lane waits for the one or the other. What is done is nil.
+// A bulkOp reads shared memory and then writes global memory, both as late as possible: when
+// the lane waits for the read or for the write. A part that is done is nil.
 type bulkOp struct {
 	read, write func()
 	at          *instr
@@ -260,8 +260,8 @@ func (w *warp) eachBulk(ops []*bulkOp, read bool) {
 	w.at = at
 }
 
-// finishBulk completes the operations that no lane has waited for. Those that have yet to
-// read shared memory are an error: it is gone when a block has ended.
+// finishBulk completes the operations that no lane has waited for. An operation that has not
+// read shared memory yet is an error, because that memory is gone when the block has ended.
 func (w *warp) finishBulk() {
 	for lane := range w.bulk {
 		q := &w.bulk[lane]

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// A clock says how much of the work of each agent is known to have happened. Agents are
-// the threads of a cluster and, after them, mbarriers, for the copies that they count, and
-// warpgroups, for their products.
+// A clock says how many steps of each agent are known to have happened. Agents are the threads
+// of a cluster and, after them, mbarriers, whose steps are the copies that they count, and
+// warpgroups, whose steps are their products.
 type clock []uint32
 
 func (c clock) at(agent int) uint32 {
@@ -20,7 +20,7 @@ func (c clock) at(agent int) uint32 {
 // same reports whether clocks are one and the same.
 func (c clock) same(o clock) bool { return len(c) == len(o) && (len(c) == 0 || &c[0] == &o[0]) }
 
-// holds reports whether all that o says is known to c.
+// holds reports whether c knows everything that o knows.
 func (c clock) holds(o clock) bool {
 	for agent, step := range o {
 		if step > c.at(agent) {
@@ -45,8 +45,8 @@ func (c clock) with(o clock) clock {
 	return out
 }
 
-// A view is what a thread knows: of others, which is never changed in place, and its own
-// steps.
+// A view is what a thread knows of other agents, a clock that is never changed in place, and
+// its own steps.
 type view struct {
 	known clock
 	own   uint32
@@ -66,14 +66,14 @@ func (m *moment) after(agent int, step uint32) bool {
 	return step <= m.known.at(agent)
 }
 
-// A handover is what threads give to those that a barrier lets go on.
+// A handover is the knowledge that threads pass to those that continue after a barrier.
 type handover struct {
 	given clock
-	last  clock // joined last
+	last  clock // the clock that was joined last
 	taken bool  // given may be in use: it must not change
 }
 
-// give adds what lanes know; what they do from now on is not part of it.
+// give adds what lanes know now; their later steps are not part of it.
 func (r *races) give(h *handover, w *warp, lanes uint32) {
 	for m := lanes; m != 0; m &= m - 1 {
 		thread := r.thread(w, bits.TrailingZeros32(m))
@@ -86,9 +86,9 @@ func (r *races) give(h *handover, w *warp, lanes uint32) {
 	}
 }
 
-// released is what a lane gives with a value that it sends: the completion at the mbarrier
-// has release semantics at cluster scope (PTX ISA, st.async), and the value is made of what
-// the lane has read.
+// released is the clock that a lane passes on with a value that it sends. The completion at the
+// mbarrier has release semantics at cluster scope (PTX ISA, st.async), and the value depends on
+// what the lane has read.
 func (r *races) released(w *warp, lane int) clock {
 	var h handover
 	r.give(&h, w, 1<<lane)
@@ -108,7 +108,7 @@ func (h *handover) set(agent int, step uint32) {
 	h.given[agent] = max(h.given[agent], step)
 }
 
-// take lets lanes know what was given.
+// take adds the given knowledge to lanes.
 func (r *races) take(h *handover, w *warp, lanes uint32) {
 	h.taken = true
 	var before, after clock
@@ -121,7 +121,7 @@ func (r *races) take(h *handover, w *warp, lanes uint32) {
 	}
 }
 
-// warpSync is lanes that execute an instruction together.
+// warpSync orders lanes that execute an instruction together.
 func (r *races) warpSync(w *warp, lanes uint32) {
 	var h handover
 	r.give(&h, w, lanes)

@@ -29,7 +29,7 @@ func (b *clusterBarrier) complete(c *cluster) bool {
 	return true
 }
 
-// A clusterPlace is where the lanes of a warp are with the cluster's barrier.
+// A clusterPlace is the state of a warp's lanes at the cluster's barrier.
 type clusterPlace struct {
 	arrived uint32        // those that have arrived and have not waited yet
 	phase   [warpSize]int // in which they arrived
@@ -118,7 +118,7 @@ func (w *warp) leave(lanes uint32) {
 	c.launch.events++
 }
 
-// inBlock is an address of shared memory, as it is in the block of a rank.
+// inBlock is an address of shared memory in the block of a rank.
 func inBlock(addr uint64, rank uint32) uint64 {
 	return addr&(1<<rankShift-1) | uint64(min(rank+1, 0xFF))<<rankShift
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/fusec/fusec/ir/num"
 )
 
-// A combine is what an atomic or a reduction makes of two values of its type, given and
-// returned as bits: the old one first.
+// A combine is the function of an atomic or a reduction: of two values of its type, given and
+// returned as bits, the old one first.
 type combine func(old, x uint64) uint64
 
 // Canonical NaNs (PTX ISA, "Floating-Point": payloads are not kept).

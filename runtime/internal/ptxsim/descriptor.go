@@ -46,7 +46,7 @@ func (w *warp) descriptorOf(reg int) descriptor {
 	return d
 }
 
-// uniform is the value of a register that must be the same in all lanes.
+// uniform is the value of a register whose value must be the same in all lanes.
 func (w *warp) uniform(reg int, what string) uint64 {
 	all := &w.regs[reg]
 	for lane, v := range all {
@@ -76,9 +76,9 @@ func (d *descriptor) alongMN(k, n uint64) uint64 {
 	return n%pieces*piece + n/pieces*d.leading + k%8*d.line + k/8*d.stride
 }
 
-// piece is the memory of the piece at a place. The swizzle exchanges pieces of a line of
-// 128 bytes by the number of the line in the pattern: it is a matter of the address alone,
-// so that a matrix may begin within an atom.
+// piece is the memory of the piece at a place. The swizzle exchanges pieces of a line of 128
+// bytes by the number of the line in the pattern: it depends only on the address, so a matrix
+// may begin within an atom.
 func (d *descriptor) piece(w *warp, place uint64) []byte {
 	addr := d.start + place
 	addr ^= (addr>>7 - d.base) << 4 & (d.line - piece)

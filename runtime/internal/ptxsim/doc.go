@@ -1,12 +1,11 @@
-// Package ptxsim runs PTX on the CPU, so that tests execute generated kernels where
-// there is no GPU. It follows the PTX ISA, not a chip: warps of 32 lanes with their own
-// program counters, barriers, asynchronous copies that land as late as they may, clusters
-// with distributed shared memory. What a kernel does wrong is an error that names the
-// instruction: an access outside of allocations, a lane that never reaches a barrier.
+// Package ptxsim runs PTX on the CPU, so that tests execute generated kernels where there is no
+// GPU. It follows the PTX ISA, not a chip: warps of 32 lanes with their own program counters,
+// barriers, asynchronous copies that land as late as they may, clusters with distributed shared
+// memory. A mistake of a kernel is an error that names the instruction, such as an access
+// outside of allocations, or a lane that never reaches a barrier.
 //
-// Memory is always coherent here: fences, scopes and caches have no effect, and what a
-// kernel lacks of them is not found. Accesses to shared memory that nothing orders are
-// looked for where Launch.Races asks for it.
+// Memory is always coherent here: fences, scopes and caches have no effect, and a missing fence
+// is not found. Unordered accesses to shared memory are found if Launch.Races is set.
 //
 // A launch runs one cluster of blocks after the other, on one goroutine, always in the
 // same order: results are the same each time. It is meant for small tensors; some 10^8

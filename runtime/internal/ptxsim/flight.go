@@ -2,12 +2,12 @@ package ptxsim
 
 import "slices"
 
-// A flight is what a warp knows of its products by wgmma.mma_async that it has not waited
-// for: PTX leaves open what their results hold till then. Groups are numbered from one.
+// A flight is a warp's products by wgmma.mma_async for which it has not waited: until then PTX
+// does not define their results. Groups are numbered from one.
 type flight struct {
 	fenced          bool  // wgmma.fence was executed
 	committed, done int   // groups
-	group           []int // that writes a register last; of entries with such products
+	group           []int // for each register, the group that writes it last; only in entries with such products
 }
 
 // commit closes a group.
@@ -72,8 +72,8 @@ func (o operand) registers() (out []operand) {
 	return out
 }
 
-// results are the registers that a statement writes, sources those that it reads. What is
-// written in full through an address has none of the first.
+// results are the registers that a statement writes, sources those that it reads. A statement
+// that writes only to memory has no results.
 func (s *statement) results() []operand {
 	if len(s.Args) == 0 || s.Args[0].kind == addrOperand {
 		return nil
@@ -90,9 +90,9 @@ func (s *statement) sources() (out []operand) {
 	return out
 }
 
-// watchProducts makes instructions that may see results of wgmma.mma_async too early say
-// so. Moves do not look at what they move: ptxas gives both registers one place. An entry
-// without warpgroups, and what has nothing to do with results, run as they would.
+// watchProducts makes it an error if an instruction reads a result of wgmma.mma_async too
+// early. Moves are allowed, because ptxas gives both registers one place. Entries without such
+// products, and instructions that do not use results, are not changed.
 func (b *entryParser) watchProducts() {
 	results := b.productRegisters()
 	if len(results) == 0 {

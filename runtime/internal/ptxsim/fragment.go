@@ -2,9 +2,9 @@ package ptxsim
 
 import "math"
 
-// A fragment is a matrix that lies in registers of a warp. A register of a lane holds
-// neighbours along a row of the matrix, or a column of B, kept here as a row: so a
-// register is a piece of consecutive elements.
+// A fragment is a matrix in the registers of a warp. A register of a lane holds neighbours
+// along a row of the matrix, or a column of B, kept here as a row: so a register is a piece of
+// consecutive elements.
 //
 // All shapes of mma but m8n8k4 of f16, and all of wgmma, follow one rule (PTX ISA,
 // "Matrix Fragments for mma", the figures of each shape): the eight groups of four lanes

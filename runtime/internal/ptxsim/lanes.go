@@ -16,16 +16,17 @@ type operation interface {
 	exec(r []int) exec
 }
 
-// Operations on whole registers compute the idle lanes too: a loop over all 32 has neither
-// branches nor calls. What idle lanes would get is left out afterwards. The result may be
-// one of the sources.
+// Operations on whole registers also compute inactive lanes, because a loop over all 32 has
+// neither branches nor calls. The results of inactive lanes are dropped afterwards. The result
+// may be one of the sources.
 type (
 	whole1 func(d, a *lanes)
 	whole2 func(d, a, b *lanes)
 	whole3 func(d, a, b, c *lanes)
 )
 
-// Operations on single lanes are called for active lanes only: for what takes longer.
+// Operations on single lanes are called only for active lanes. They are for operations that
+// take longer.
 type (
 	single1 func(a uint64) uint64
 	single2 func(a, b uint64) uint64

@@ -25,14 +25,13 @@ type Launch struct {
 	Params  []byte    // the block of parameters, see Entry.Params
 	Memory  Memory
 
-	// Early lets asynchronous operations take place when they are issued; otherwise they do
-	// one by one, when all warps wait. Backwards runs the last warp first, and completes the
-	// newest operation first. A kernel that synchronises as it must gives the same results
-	// with all four.
+	// Early completes asynchronous operations when they are issued; otherwise they complete one
+	// by one, when all warps wait. Backwards runs the last warp first, and completes the newest
+	// operation first. A kernel that synchronises correctly gives the same results in all four
+	// cases.
 	Early, Backwards bool
-	// Races looks for accesses to shared memory that conflict and that nothing orders, and
-	// makes them errors. It takes a multiple of the time. Global memory is not
-	// looked at.
+	// Races makes conflicting accesses to shared memory that nothing orders an error. It takes
+	// several times as long. Global memory is not checked.
 	Races bool
 	// Limit is the most instructions of warps that a launch may take; 0: 2^32.
 	Limit uint64
@@ -41,7 +40,7 @@ type Launch struct {
 	steps  uint64
 	events uint64               // changes that another warp may wait for
 	tiles  *tiles               // of the matrix instruction under way
-	spare  [][][warpSize]uint64 // registers of warps that have ended: making them anew takes long
+	spare  [][][warpSize]uint64 // registers of warps that have ended, for reuse, because allocating them is slow
 }
 
 // quantum is how many instructions a warp runs before others have their turn.
@@ -145,7 +144,7 @@ type cta struct {
 	exited  int // threads
 	threads int
 
-	mbarriers map[uint64]uint64 // what each mbarrier's 8 bytes were set to, by offset
+	mbarriers map[uint64]uint64 // the last value of each mbarrier's 8 bytes, by offset
 }
 
 func newCluster(l *Launch, first [3]uint32) *cluster {
@@ -176,7 +175,7 @@ func newCTA(c *cluster, id [3]uint32, rank int) *cta {
 	t := &cta{cluster: c, id: id, rank: rank, shared: make([]byte, dynamic),
 		threads: int(l.Block[0] * l.Block[1] * l.Block[2]), mbarriers: map[uint64]uint64{}}
 	for i := range t.shared {
-		t.shared[i] = 0xFF // a NaN, whoever reads it before it is written
+		t.shared[i] = 0xFF // memory that is read before it is written is NaN
 	}
 	for i := 0; i < t.threads; i += warpSize {
 		t.warps = append(t.warps, newWarp(t, i/warpSize, min(warpSize, t.threads-i)))
@@ -184,8 +183,8 @@ func newCTA(c *cluster, id [3]uint32, rank int) *cta {
 	return t
 }
 
-// patience is how many turns without any change it takes to be sure that nothing will
-// happen any more: lanes that have not found what they look for may do something else.
+// patience is how many turns without any change count as a deadlock. It is more than one,
+// because lanes that do not find what they wait for may do something else.
 const patience = 256
 
 // run takes turns between the warps until all have ended.
@@ -234,8 +233,8 @@ func (c *cluster) later(operation func()) {
 	c.async = append(c.async, operation)
 }
 
-// land completes one operation under way; false where there is none. They are in no order
-// among each other: launches that run backwards take the newest first.
+// land completes one operation under way; false where there is none. They may complete in any
+// order: launches that run backwards take the newest first.
 func (c *cluster) land() bool {
 	n := len(c.async)
 	if n == 0 {
@@ -252,8 +251,8 @@ func (c *cluster) land() bool {
 	return true
 }
 
-// finish completes what is under way when all threads have ended, and looks for what they
-// have left undone.
+// finish completes the operations under way when all threads have ended, and reports what the
+// threads have left undone.
 func (c *cluster) finish() {
 	for c.land() {
 	}

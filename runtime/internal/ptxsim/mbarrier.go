@@ -20,12 +20,12 @@ const (
 	maxBytes    = 1<<20 - 1 // either sign
 )
 
-// An mbarrier is what such an object holds. Its 8 bytes are, from the lowest bit: 20 of
+// An mbarrier is the contents of such an object. Its 8 bytes are, from the lowest bit: 20 of
 // pending, 20 of expected, 21 of bytes as two's complement, and 1 of phase.
 type mbarrier struct {
 	pending  int // arrivals that this phase lacks
 	expected int // arrivals of the phases to come
-	bytes    int // that copies have yet to bring, less those that came unannounced
+	bytes    int // bytes that copies have yet to bring, less those that came before they were expected
 	phase    int // its lowest bit
 
 	cta    *cta
@@ -41,8 +41,8 @@ func (b *mbarrier) encode() uint64 {
 	return uint64(b.pending) | uint64(b.expected)<<20 | uint64(b.bytes)&(1<<21-1)<<40 | uint64(b.phase)<<61
 }
 
-// mbarrier is the object at an address of shared memory; a fault where there is none: it
-// has never been initialised, or something else was written there since.
+// mbarrier is the object at an address of shared memory. It is a fault if the object was never
+// initialised, or if something else was written there since.
 func (w *warp) mbarrier(lane int, addr uint64) mbarrier {
 	now := binary.LittleEndian.Uint64(w.bytes(lane, shared, addr, 8, 8))
 	t, offset := w.place(lane, addr)
@@ -66,7 +66,7 @@ func (b *mbarrier) store() {
 	b.cta.cluster.launch.events++
 }
 
-// arrive is so many arrivals, and ends the phase where they were the last it lacked.
+// arrive counts arrivals, and ends the phase if they were the last.
 func (b *mbarrier) arrive(w *warp, lane, count int) {
 	if count < 1 || count > b.pending {
 		panic(w.fault(lane, "%d arrivals at an mbarrier that expects %d more", count, b.pending))
@@ -94,7 +94,8 @@ func (b *mbarrier) expectMore(w *warp, lane int) {
 	}
 }
 
-// expect announces bytes of this phase; fewer than 0 have come.
+// expect adds to the bytes that this phase expects; a negative number counts bytes that have
+// come.
 func (b *mbarrier) expect(w *warp, lane, n int) {
 	if b.bytes += n; b.bytes > maxBytes || b.bytes < -maxBytes {
 		panic(w.fault(lane, "an mbarrier that expects %d bytes, more than %d", b.bytes, maxBytes))
@@ -174,7 +175,7 @@ func initMbarrier(b *builder, s *statement) exec {
 	}
 }
 
-// own is place for what only the block's own shared memory may hold.
+// own is place for objects that must be in the block's own shared memory.
 func (w *warp) own(lane int, addr uint64) (*cta, uint64) {
 	t, offset := w.place(lane, addr)
 	if t != w.cta {
@@ -312,7 +313,7 @@ func (t *cta) objects() []mbarrier {
 	return out
 }
 
-// describeBarriers words what the mbarriers of a block lack.
+// describeBarriers describes what the mbarriers of a block are waiting for.
 func (t *cta) describeBarriers(b *strings.Builder) {
 	for _, bar := range t.objects() {
 		fmt.Fprintf(b, "\n  block %v, mbarrier at %#x: phase %d lacks %d of %d arrivals and %d bytes", t.id,

@@ -83,7 +83,7 @@ func actual(in space, addr uint64) space {
 	return global
 }
 
-// find is bytes that may be nil: where any of them does not exist.
+// find is bytes, but returns nil if any of them does not exist.
 func (w *warp) find(lane int, in space, addr uint64, n int) []byte {
 	switch c := w.cta; actual(in, addr) {
 	case shared:
@@ -128,8 +128,8 @@ func (w *warp) place(lane int, addr uint64) (t *cta, offset uint64) {
 	return t, addr - sharedStart
 }
 
-// sharedAddress is the address in shared memory that a pointer to it means; those without
-// a state space are generic.
+// sharedAddress is the address in shared memory of a pointer; pointers without a state space
+// are generic.
 func (w *warp) sharedAddress(lane int, in space, addr uint64) uint64 {
 	if in == shared {
 		return addr

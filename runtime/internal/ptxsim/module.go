@@ -15,7 +15,7 @@ type Entry struct {
 	module  *Module
 	shared  []variable // static, in order; the extern one last
 	local   []variable
-	regs    int      // registers of a thread, constants and special registers with them
+	regs    int      // registers of a thread, including constants and special registers
 	consts  []preset // registers that hold the same in all threads
 	special []preset // registers that the launch fills: bits is the index in specials
 	code    []instr
@@ -37,7 +37,7 @@ type variable struct {
 	align, size int
 	init        []byte
 	extern      bool // size is given at launch
-	passed      bool // it lies in local memory and holds what a call passes
+	passed      bool // it is in local memory and holds an argument of a call
 	addr        uint64
 }
 
@@ -57,7 +57,7 @@ type instr struct {
 	negate bool
 	branch int                               // target, -1: no branch
 	exit   bool                              // ends the lanes
-	sync   func(w *warp, mask uint32) uint32 // lanes that must come here together; nil: any
+	sync   func(w *warp, mask uint32) uint32 // lanes that must execute it together; nil: any
 	line   int
 }
 

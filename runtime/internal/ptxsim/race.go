@@ -4,18 +4,18 @@ import (
 	"fmt"
 )
 
-// races looks for accesses to shared memory that conflict and that nothing orders, with
-// vector clocks of all threads (after Flanagan and Freund, "FastTrack: Efficient and
-// Precise Dynamic Race Detection", 2009). Order comes from barriers of every kind, from
-// instructions that the lanes of a warp execute together, from atomics on the same word,
-// and from waiting for copies. Two writes of the same value are no conflict.
+// races finds conflicting accesses to shared memory that nothing orders, with vector clocks of
+// all threads (after Flanagan and Freund, "FastTrack: Efficient and Precise Dynamic Race
+// Detection", 2009). Order comes from barriers of every kind, from instructions that the lanes
+// of a warp execute together, from atomics on the same word, and from waiting for copies. Two
+// writes of the same value are no conflict.
 type races struct {
 	threads int      // of a block
 	views   []view   // by thread of the cluster
 	cells   [][]cell // by block, by word of shared memory
 	agents  int      // in use
 	counts  map[spot]*copyCount
-	words   map[spot]*handover // what atomics on a word hand over
+	words   map[spot]*handover // the handovers of atomics, by word
 	groups  map[[2]int]int     // agents of warpgroups, by block and number: their products
 }
 
@@ -25,8 +25,8 @@ type spot struct {
 	offset uint64
 }
 
-// A copyCount is an mbarrier: what arrivals of this phase and of those before have given,
-// and the copies that it counts, one step each.
+// A copyCount is the state of an mbarrier: the knowledge that arrivals of this phase and of
+// earlier ones have passed on, and the copies that it counts, one step each.
 type copyCount struct {
 	now, over *handover
 	agent     int
@@ -61,8 +61,8 @@ func newRaces(c *cluster) *races {
 
 func (r *races) thread(w *warp, lane int) int { return w.cta.rank*r.threads + w.index*warpSize + lane }
 
-// An actor is who accesses memory: what it does is as of the mark, and must come after
-// everything in conflict as seen from a moment, which for copies is when they were issued.
+// An actor is the agent of an access. The access is recorded with the mark. All conflicting
+// accesses must have happened before a moment, which for copies is when they were issued.
 type actor struct {
 	w    *warp
 	lane int
@@ -70,20 +70,21 @@ type actor struct {
 	mark
 }
 
-// actor is a lane, now.
+// actor is a lane at the current time.
 func (r *races) actor(w *warp, lane int, strong bool) actor {
 	thread := r.thread(w, lane)
 	v := r.views[thread]
 	return actor{w, lane, moment{thread, v}, mark{agent: thread, step: v.own, line: w.at.line, strong: strong}}
 }
 
-// landed is an actor of a copy that was issued then and takes place now.
+// landed is the actor of a copy that was issued earlier and takes place now.
 func (r *races) landed(issued actor) actor {
 	issued.step = r.views[issued.agent].own
 	return issued
 }
 
-// counted is an actor of a copy that an mbarrier counts: who waits for that comes after it.
+// counted is the actor of a copy that an mbarrier counts: threads that wait for the mbarrier
+// are ordered after it.
 func (r *races) counted(issued actor, bar spot) actor {
 	c := r.count(bar)
 	c.steps++
@@ -125,7 +126,7 @@ func (r *races) write(a actor, t *cta, offset uint64, data []byte) {
 	})
 }
 
-// update notes an atomic operation, which orders the lane after those before on the word.
+// update notes an atomic operation, which orders the lane after earlier atomics on the word.
 func (r *races) update(w *warp, lane int, t *cta, offset uint64, n int) {
 	a := r.actor(w, lane, true)
 	r.words4(t, offset, n, func(c *cell, _ int, bytes uint8) { c.write(a, t, bytes, bytes) })
@@ -152,7 +153,7 @@ func (r *races) words4(t *cta, offset uint64, n int, f func(c *cell, first int, 
 	}
 }
 
-// read is in order where it comes after one of the writes of the value there.
+// read checks that the actor comes after one of the writes of the value there.
 func (c *cell) read(a actor, t *cta, bytes uint8) {
 	known := uint8(0)
 	for _, m := range c.writes {
@@ -169,7 +170,7 @@ func (c *cell) read(a actor, t *cta, bytes uint8) {
 	c.reads = append(a.forget(c.reads, bytes), a.mark)
 }
 
-// write must come after all accesses to the bytes that it changes.
+// write checks that the actor comes after all accesses to the bytes that it changes.
 func (c *cell) write(a actor, t *cta, bytes, changed uint8) {
 	for what, marks := range [...][]mark{c.writes, c.reads} {
 		for _, m := range marks {
@@ -183,8 +184,8 @@ func (c *cell) write(a actor, t *cta, bytes, changed uint8) {
 	c.writes = append(a.forget(c.writes, bytes), a.mark)
 }
 
-// forget leaves out accesses to the same bytes that come before the actor's: who comes
-// after that comes after them.
+// forget drops earlier accesses to the same bytes that are ordered before the actor's, because
+// accesses after it are also after them.
 func (a *actor) forget(marks []mark, bytes uint8) []mark {
 	kept := marks[:0]
 	for _, m := range marks {
@@ -195,7 +196,7 @@ func (a *actor) forget(marks []mark, bytes uint8) []mark {
 	return kept
 }
 
-// without is marks of other bytes than those.
+// without is the marks of other bytes.
 func without(marks []mark, bytes uint8) []mark {
 	kept := marks[:0]
 	for _, m := range marks {
@@ -206,7 +207,7 @@ func without(marks []mark, bytes uint8) []mark {
 	return kept
 }
 
-// race words a conflict.
+// race describes a conflict.
 func (a *actor) race(does, did string, t *cta, m mark) *fault {
 	who := "an asynchronous operation"
 	if r := a.w.cta.cluster.races; m.agent < len(r.views) {

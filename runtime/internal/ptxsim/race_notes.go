@@ -14,7 +14,7 @@ func (r *races) note(w *warp, mask uint32, a *access, stores bool) {
 		if actual(a.in, addr) != shared {
 			continue
 		}
-		at := w.bytes(lane, a.in, addr, n, n) // what is not there is another error
+		at := w.bytes(lane, a.in, addr, n, n) // an access outside memory is another error
 		t, offset := w.place(lane, addr)
 		if !stores {
 			r.read(r.actor(w, lane, a.strong), t, offset, n)
@@ -50,8 +50,8 @@ func (r *races) bulkRead(w *warp, lane int, from uint64, n int, read func()) fun
 	}
 }
 
-// noteCopy is, for an operation issued now, what notes that it writes or reads data at an
-// address, counted at an mbarrier; nil: nobody looks for races.
+// noteCopy returns, for an operation issued now, the function that notes its read or write of
+// data at an address, counted at an mbarrier; nil if races are not detected.
 func (w *warp) noteCopy(lane int) func(bar, at uint64, data []byte, writes bool) {
 	r := w.cta.cluster.races
 	if r == nil {
@@ -70,7 +70,7 @@ func (w *warp) noteCopy(lane int) func(bar, at uint64, data []byte, writes bool)
 	}
 }
 
-// outcome is what bytes are after an operation.
+// outcome is the contents of bytes after an operation.
 func outcome(to, data []byte, apply func(to, from []byte)) []byte {
 	out := slices.Clone(to)
 	apply(out, data)
@@ -89,14 +89,15 @@ func (r *races) group(w *warp) int {
 	return agent
 }
 
-// product is an actor of a product that is issued now: who waits for its group comes after.
+// product is the actor of a product that is issued now: threads that wait for its group are
+// ordered after it.
 func (r *races) product(w *warp) actor {
 	a := r.actor(w, 0, false)
 	a.agent, a.step = r.group(w), uint32(w.flight.committed+1)
 	return a
 }
 
-// products lets lanes know that the groups of products up to one are done.
+// products tells lanes that the groups of products up to the given one are done.
 func (r *races) products(w *warp, lanes uint32, done int) {
 	var h handover
 	h.set(r.group(w), uint32(done))

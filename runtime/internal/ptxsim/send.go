@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// A parcel is what a lane sends to shared memory of the cluster, where an mbarrier counts
+// A parcel is data that a lane sends to shared memory of the cluster, where an mbarrier counts
 // its bytes.
 type parcel struct {
 	lane   int
 	to     []byte
 	bar    uint64
 	values [4]uint64
-	note   func(to, from []byte) // tells who looks for races; nil: nobody does
-	before clock                 // what its lane had done and known
+	note   func(to, from []byte) // reports the store to the race detector; nil: there is none
+	before clock                 // the clock of its lane
 }
 
 // sendFamily: st.async{.weak}{.shared::cluster}.mbarrier::complete_tx::bytes{.vec}.type [a],
@@ -47,7 +47,7 @@ func sendFamily(b *builder, s *statement) exec {
 	}
 }
 
-// parcel takes the values along: registers may change before they arrive.
+// parcel copies the values, because registers may change before they arrive.
 func (w *warp) parcel(lane int, a *access, bar uint64) parcel {
 	to := w.sharedAddress(lane, a.in, a.addr.at(w, lane))
 	w.sameBlock(lane, to, bar)

@@ -12,7 +12,8 @@ var shuffleFamilies = map[string]family{
 	"elect": electFamily,
 }
 
-// unwritten is what a lane reads from one that is not there: undefined on a GPU, a NaN here.
+// unwritten is the value that a lane reads from an inactive lane: undefined on a GPU, a NaN
+// here.
 const unwritten = 0xFFFFFFFF
 
 // A sourceLane is the lane that one shuffles from, by the operands b and c, and whether it

@@ -6,9 +6,9 @@ import (
 	"fmt"
 )
 
-// A TensorMap is what a tensor map (CUtensorMap) says: how a tensor lies in global memory
-// and which box of it one copy moves. Dimension 0 is the innermost. The layout of the 128
-// bytes that kernels take is NVIDIA's secret; this is the simulator's own.
+// A TensorMap is the contents of a tensor map (CUtensorMap): the layout of a tensor in global
+// memory, and the box of it that one copy moves. Dimension 0 is the innermost. The layout of
+// the 128 bytes that kernels take is NVIDIA's secret; this is the simulator's own.
 type TensorMap struct {
 	Type    TensorMapType
 	Rank    int       // 1 to 5; what is beyond it in the arrays is 0

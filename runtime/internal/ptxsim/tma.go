@@ -62,7 +62,7 @@ func (o *boxOperand) of(w *warp, lane int) box {
 	return b
 }
 
-// A box is part of a tensor: its elements lie in shared memory one after the other.
+// A box is a part of a tensor; its elements are contiguous in shared memory.
 type box struct {
 	TensorMap
 	elem  int
@@ -105,7 +105,7 @@ func (b *box) rows(f func(offset int, addr uint64, n int)) {
 	}
 }
 
-// load reads the box: what is outside of the tensor is zero, or NaN.
+// load reads the box: elements outside of the tensor are zero, or NaN.
 func (b *box) load(w *warp, lane int) []byte {
 	out := make([]byte, b.bytes())
 	if b.NaNFill {
@@ -144,7 +144,7 @@ func (t TensorMapType) rounding() func(uint64) uint64 {
 
 func (t TensorMapType) flushes() bool { return t == 10 || t == 12 }
 
-// permuted is where 16 bytes at an address of shared memory lie: the bits of the address
+// permuted is the place of the 16 bytes at an address of shared memory: the bits of the address
 // that choose among the pieces of a span are xored with those from bit 7 on (PTX ISA,
 // "Swizzling Modes"). The pattern depends on the address alone, not on where a box begins.
 func permuted(addr uint64, span int) uint64 {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// A warp is 32 lanes. Lanes at one instruction form a group, and the group with the
-// lowest program counter runs first: so lanes meet again where branches end.
+// A warp is 32 lanes. Lanes at one instruction form a group. The group with the lowest program
+// counter runs first, so that lanes meet again where branches end.
 type warp struct {
 	cta       *cta
 	index     int
@@ -25,8 +25,8 @@ type warp struct {
 	scratch lanes  // what an operation on whole registers computes, see target
 
 	at      *instr      // under way, for errors
-	wait    func() bool // set by an instruction whose lanes wait until it says so
-	yielded bool        // set by an instruction that found what it waits for not there
+	wait    func() bool // set by an instruction whose lanes wait until it returns true
+	yielded bool        // set by an instruction that did not find what it waits for
 }
 
 // A group is lanes with one program counter.
@@ -35,7 +35,7 @@ type group struct {
 	mask  uint32
 	wait  func() bool // nil: it can run
 	meet  bool        // it waits for other lanes at pc
-	idled bool        // it has looked for something in this turn, and not found it
+	idled bool        // in this turn it has not found what it waits for
 }
 
 func newWarp(t *cta, index, lanes int) *warp {
@@ -67,8 +67,8 @@ func (w *warp) fillSpecials() {
 	}
 }
 
-// run executes up to n instructions; it reports whether it did all of them, so that the
-// warp has more to do.
+// run executes up to n instructions. It reports whether it executed all of them, which means
+// that the warp has more to do.
 func (w *warp) run(n int) bool {
 	for i := range w.groups {
 		w.groups[i].idled = false
@@ -148,8 +148,8 @@ func (w *warp) step(i int) {
 	}
 }
 
-// after moves on a group whose active lanes have executed an instruction, and lets those
-// wait that asked for it.
+// after advances a group whose active lanes have executed an instruction, and makes lanes wait
+// if the instruction asked for it.
 func (w *warp) after(i int, active uint32) {
 	g := &w.groups[i]
 	if w.wait == nil && !w.yielded {
@@ -183,11 +183,11 @@ func (w *warp) drop(i int, active uint32) {
 		w.groups = slices.Delete(w.groups, i, i+1)
 	}
 	for i := range w.groups {
-		w.groups[i].meet = false // those it waited for may be these
+		w.groups[i].meet = false // the group may have waited for these lanes
 	}
 }
 
-// count notes the instruction for errors, and stops a launch that does not end.
+// count records the instruction for errors, and stops a launch that does not end.
 func (w *warp) count(in *instr) {
 	w.at = in
 	l := w.cta.cluster.launch
@@ -196,18 +196,18 @@ func (w *warp) count(in *instr) {
 	}
 }
 
-// A fault is what a kernel did wrong.
+// A fault is a mistake of a kernel.
 type fault struct{ text string }
 
 func (f *fault) Error() string { return f.text }
 
-// fault words an error of a lane.
+// fault describes an error of a lane.
 func (w *warp) fault(lane int, format string, args ...any) *fault {
 	return &fault{fmt.Sprintf("ptx line %d, block %v, thread %d: %s", w.at.line, w.cta.id,
 		w.index*warpSize+lane, fmt.Sprintf(format, args...))}
 }
 
-// deadlock words that all lanes wait, and where.
+// deadlock describes where all lanes wait.
 func (c *cluster) deadlock() *fault {
 	var b strings.Builder
 	b.WriteString("deadlock: no lane can go on")

@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// wgmmaFamily are the instructions of warpgroups: four warps that multiply 64 rows of A by
-// N columns of B in shared memory. Each warp has sixteen of the rows and executes its part
-// by itself, when it comes to it: none waits for the others. Results are there at once, as
-// PTX may move them between registers before it waits for them; who looks at them earlier
-// is found out, see watchProducts.
+// wgmmaFamily are the instructions of warpgroups: four warps that multiply 64 rows of A by N
+// columns of B in shared memory. Each warp has sixteen of the rows and executes its part by
+// itself, when it comes to it: none waits for the others. Results are written at once, because
+// PTX may move them between registers before it waits for them. An instruction that reads them
+// too early is found by watchProducts.
 func wgmmaFamily(b *builder, s *statement) exec {
 	if len(s.Mods) < 3 || s.Mods[1] != "sync" || s.Mods[2] != "aligned" {
 		return nil
