@@ -39,13 +39,7 @@ func TestBoundaries(t *testing.T) {
 	if !update {
 		require.NoError(t, err)
 	}
-	before, known := map[string][]pin{}, map[string]string{}
-	for line := range strings.Lines(string(text)) {
-		if f := strings.Fields(line); len(f) > 1 && f[0] != "#" {
-			name := f[0] + " " + f[1]
-			before[name], known[name] = parsePins(t, f[2:]), line
-		}
-	}
+	before, known := readPins(t, string(text))
 	lines := make([]string, len(sweeps)*len(sweepArchs))
 	t.Run("programs", func(t *testing.T) { // ends when all of them have
 		for i, s := range sweeps {
@@ -110,6 +104,19 @@ func digest(text string, characters int) string {
 }
 
 func (p pin) String() string { return fmt.Sprintf("%d:%s:%s", p.n, p.hash, p.lines) }
+
+// readPins reads what is known of each program and device, and the lines that say so.
+func readPins(t *testing.T, text string) (pins map[string][]pin, lines map[string]string) {
+	t.Helper()
+	pins, lines = map[string][]pin{}, map[string]string{}
+	for line := range strings.Lines(text) {
+		if f := strings.Fields(line); len(f) > 1 && f[0] != "#" {
+			name := f[0] + " " + f[1]
+			pins[name], lines[name] = parsePins(t, f[2:]), line
+		}
+	}
+	return pins, lines
+}
 
 func parsePins(t *testing.T, fields []string) (out []pin) {
 	for _, f := range fields {
