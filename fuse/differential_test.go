@@ -147,15 +147,21 @@ func compareVariants(t rapid.TB, g *ir.Graph, p *ir.Plan, want, inputs []*interp
 	return runs
 }
 
-// compareAtSizes compares a program's plan with its graph at all test sizes. A
-// program too costly at a size is tried with that size for its last symbol alone.
+// compareAtSizes compares a program's plan with its graph at all test sizes.
 func compareAtSizes(t rapid.TB, src string) {
+	t.Helper()
+	compareAt(t, src, testSizes...)
+}
+
+// compareAt compares a program's plan with its graph at sizes. A program too costly at a size is tried with that size for
+// its last symbol alone.
+func compareAt(t rapid.TB, src string, at ...int64) {
 	t.Helper()
 	g := parse(t, src)
 	p, err := Plan(g, Options{})
 	require.NoError(t, err, src)
 	runs := 0
-	for _, n := range testSizes {
+	for _, n := range at {
 		for _, sizes := range candidates(g, n) {
 			if !accepts(g, sizes) || interp.Cost(g, sizes) > affordable {
 				continue
