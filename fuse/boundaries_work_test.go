@@ -74,7 +74,7 @@ var shapeSweeps = []swept{
 	{name: "boxes_of_lines", text: with(`graph g(x: f32[8, 8, 8 * $, 400]) -> (y: f32[8, 8, 8, 200]) { y[a: 8, b: 8, c: 8, d: 200] = max[i: $, j: 2] x[a, b, $ * c + i, 2 * d + j] }`), walks: upTo(80)},
 	{name: "stencil_strides", text: with(`graph g(x: f32[4, 100 * $ + 9, 300]) -> (y: f32[4, 100, 298]) { y[n: 4, r: 100, c: 298] = sum[i: 3, j: 3] x[n, $ * r + i, c + j] }`), walks: upTo(12)},
 	{name: "stencil_dilations", text: with(`graph g(x: f32[4, 130, 330]) -> (y: f32[4, 100, 298]) { y[n: 4, r: 100, c: 298] = sum[i: 3, j: 3] x[n, r + $ * i, c + j] }`), walks: upTo(12)},
-	{name: "stencil_lines", text: with(`graph g(x: f32[4, 100 + $, 400]) -> (y: f32[4, 100, 391]) { y[n: 4, r: 100, c: 391] = max[i: $, j: 9] x[n, r + i, c + j] }`), walks: upTo(200)},
+	{name: "stencil_lines", text: with(`graph g(x: f32[4, 500 + $, 407]) -> (y: f32[4, 500, 400]) { y[n: 4, r: 500, c: 400] = max[i: $, j: 8] x[n, r + i, c + j] }`), walks: upTo(200)},
 	{name: "stencil_of_one", text: with(`graph g(x: f32[4, 500 + $, 400]) -> (y: f32[4, 500, 400]) { y[n: 4, r: 500, c: 400] = sum[i: $] x[n, r + i, c] }`), walks: upTo(400)},
 	{name: "halo_taps", text: with(`graph g(x: f32[4, 8, 60, 60 + $], w: f32[24, 8, 3, $]) -> (y: f32[4, 24, 58, 61]) { y = conv2d(x, w) }`), walks: upTo(60)},
 	{name: "halo_channels", text: with(`graph g(x: f32[4, $, 40, 40], w: f32[24, $, 3, 3]) -> (y: f32[4, 24, 38, 38]) { y = conv2d(x, w) }`), walks: upTo(80)},
@@ -100,7 +100,7 @@ var shapeSweeps = []swept{
 		s[b: 4, i: 512, j: 512] = sum[d: 64] f32(q[b, i, d]) * f32(q[b, j, d])
 		m[b: 4, i: 512, j: 512] = where(i * $ >= j, s[b, i, j], -inf)
 		y = f16(softmax(m)) @ q
-	}`), walks: upTo(1 << 52)},
+	}`), walks: []walk{{1, 1 << 40, 1}, {1<<53 - 2, 1<<53 - 1, 1}}},
 	{name: "chained_heads", text: with(`graph g(q: bf16[2, 200, $], k: bf16[2, 300, $], v: bf16[2, 300, $]) -> (y: bf16[2, 200, $]) { y = relu(q @ transpose(k, -1, -2)) @ v }`), walks: upTo(320)},
 	{name: "many_weights", text: times(`graph g(x: bf16[256, 64] [[, w%: bf16[64, 64], v%: bf16[256, 64] ]]) -> (y: bf16[256, 64]) { y = x [[ + softmax(x @ w% @ transpose(x)) @ v% ]] }`), grows: true, walks: upTo(6)},
 	{name: "many_scores", text: times(`graph g(q: bf16[256, 64], v: bf16[256, 64] [[, k%: bf16[256, 64] ]]) -> (y: bf16[256, 64]) { s0 = f32(q @ transpose(v)) [[; s% = s%- + f32(q @ transpose(k%)) ]]; y = bf16(softmax(s$)) @ v }`), grows: true, walks: upTo(6)},
@@ -108,6 +108,11 @@ var shapeSweeps = []swept{
 		y = x - mean(x, axis=1, keep=true)
 		[[ s% = sum(d * x + %, axis=0); ]]
 	}`), grows: true, walks: upTo(24)},
+	{name: "kept_rows", text: times(`graph g(x0: f32[4000, 700] [[, x%: f32[4000, 700] ]]) -> (y: f32[4000, 700]) { s = sum(x0 [[ * x% ]], axis=1, keep=true); y = s [[ + x% / s ]] }`), grows: true, walks: upTo(12)},
+	{name: "kept_long_rows", text: times(`graph g(x0: f32[2000, 20000] [[, x%: f32[2000, 20000] ]]) -> (y: f32[2000, 20000]) { s = sum(x0 [[ * x% ]], axis=1, keep=true); y = s [[ + x% / s ]] }`), grows: true, walks: upTo(12)},
+	{name: "kept_few_rows", text: times(`graph g(x0: bf16[60, 100000] [[, x%: bf16[60, 100000] ]]) -> (y: f32[60, 100000]) { s = sum(f32(x0) [[ * f32(x%) ]], axis=1, keep=true); y = s [[ + f32(x%) / s ]] }`), grows: true, walks: upTo(12)},
+	{name: "kept_turned", text: times(`graph g(x0: f32[512, 1000] [[, x%: f32[512, 1000] ]]) -> (y: f32[1000, 512]) { s = sum(x0 [[ * x% ]], axis=1, keep=true); y = transpose(s [[ + x% / s ]]) }`), grows: true, walks: upTo(8)},
+	{name: "backwards", text: with(`graph g(x: f32[300, $]) -> (y: f32[300, $], z: f32[300]) { y[i: 300, j: $] = sum[k: $ where k >= j] x[i, k]; z = max(x, axis=1) / sum(y, axis=1) }`), walks: modest},
 	{name: "many_parts", text: times(`graph g(x0: f32[500, 64] [[, x%: f32[500, 64] ]]) -> (y: f32[500, 64 * $ + 64]) { y = concat(exp(x0) [[, exp(x%) ]], axis=1) }`), grows: true, walks: upTo(40)},
 	{name: "ranks", text: times(`graph g(x: f32[4, 4 [[, 2 ]]]) -> (y: f32[4 [[, 2 ]], 4]) { y[i: 4 [[, r%: 2 ]], j: 4] = x[i, j [[, r% ]]] * 2 }`), grows: true, walks: upTo(8)},
 	{name: "exponents", text: with(`graph g(x: f32[1000]) -> (y: f32[1000]) { y = x ** ($ - 40) }`), walks: upTo(80)},

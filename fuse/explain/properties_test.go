@@ -23,6 +23,8 @@ var explained = map[string]string{
 		s = sum(f32(x) * d, axis=0)
 	}`,
 	"mean of all":          `@bench(N=1000000) graph g(x: f32[N]) -> (y: f32[]) { y = mean(x * x) }`,
+	"squares of few":       `@bench(N=1024, M=1024) graph g(x: bf16[N, M]) -> (y: f32[]) { y = sum(f32(x) * f32(x)) }`,
+	"sums of rows":         `@bench(N=128, M=4096) graph g(x: f32[N, M]) -> (y: f32[N]) { y = softmax(sum(x, axis=1)) }`,
 	"points":               `@bench(N=100000) graph g(x: f64[N], b: f64[]) -> (y: f64[N]) { y = tanh(x + b) * x }`,
 	"product":              `@bench(M=512, K=1024) graph g(a: bf16[M, K], b: bf16[K, M], c: bf16[M]) -> (y: bf16[M, M]) { y = gelu(a @ b + c) }`,
 	"product of floats":    `@bench(M=256) graph g(a: f32[M, M], b: f32[M, M]) -> (y: f32[M, M]) { y = a @ b }`,
@@ -39,18 +41,24 @@ var explained = map[string]string{
 }
 
 // known are their explanations, of which each is made once.
-var known = map[string]explain.Explanation{}
+var known = map[string]knownPlan{}
 
-func eachExplained(t *testing.T, check func(t *testing.T, src string, d ir.Device, x explain.Explanation)) {
+type knownPlan struct {
+	explain.Explanation
+	launched int // kernels of the plan that are launched
+}
+
+func eachExplained(t *testing.T, check func(t *testing.T, src string, d ir.Device, x knownPlan)) {
 	for name, src := range explained {
 		for _, device := range []string{"H200", "A100"} {
 			t.Run(name+" on "+device, func(t *testing.T) {
 				d, err := ir.DeviceNamed(device)
 				require.NoError(t, err)
-				x, ok := known[t.Name()[strings.Index(t.Name(), "/"):]]
+				x, ok := known[name+device]
 				if !ok {
-					x = Explain(t, src, explain.Options{Device: d})
-					known[t.Name()[strings.Index(t.Name(), "/"):]] = x
+					g, plan := planOf(t, src, d)
+					x = knownPlan{explain.Explain(g, plan, explain.Options{Device: d}), len(plan.At(explain.Sizes(g, nil)).Launched())}
+					known[name+device] = x
 				}
 				check(t, src, d, x)
 			})
@@ -61,7 +69,7 @@ func eachExplained(t *testing.T, check func(t *testing.T, src string, d ir.Devic
 // TestKernelsAddUp: what all kernels take is what each takes, and what a kernel moves is what it moves of each tensor: of
 // each at most what it holds, and of each result everything.
 func TestKernelsAddUp(t *testing.T) {
-	eachExplained(t, func(t *testing.T, _ string, _ ir.Device, x explain.Explanation) {
+	eachExplained(t, func(t *testing.T, _ string, _ ir.Device, x knownPlan) {
 		var read, written int64
 		var seconds float64
 		launches, stored := 0, map[string]int64{}
@@ -96,7 +104,8 @@ func TestKernelsAddUp(t *testing.T) {
 				}
 			}
 		}
-		assert.Equal(t, launches, x.Fused.Kernels)
+		assert.Equal(t, x.launched, launches)
+		assert.Equal(t, x.launched, x.Fused.Kernels)
 		assert.Equal(t, read, *x.Fused.Read.Bytes)
 		assert.Equal(t, written, *x.Fused.Written.Bytes)
 		assert.InEpsilon(t, seconds, *x.Fused.Seconds, 1e-9)
@@ -126,7 +135,7 @@ func wholeOf(t *testing.T, r explain.Transfer, sizes map[string]int64) int64 {
 // TestEstimatesFollowFromWork: a kernel takes the longest of what its bytes, its operations and its products take, and
 // what that is bounds it.
 func TestEstimatesFollowFromWork(t *testing.T) {
-	eachExplained(t, func(t *testing.T, _ string, d ir.Device, x explain.Explanation) {
+	eachExplained(t, func(t *testing.T, _ string, d ir.Device, x knownPlan) {
 		for _, k := range x.Kernels {
 			var flops, special, products float64
 			for _, w := range k.Work {
@@ -193,7 +202,7 @@ func TestProductsInPartsTakeLonger(t *testing.T) {
 
 // TestOneOperationMore: without fusion one more operation is one more kernel, which reads what it is of and writes as much.
 func TestOneOperationMore(t *testing.T) {
-	eachExplained(t, func(t *testing.T, src string, d ir.Device, x explain.Explanation) {
+	eachExplained(t, func(t *testing.T, src string, d ir.Device, x knownPlan) {
 		kind := regexp.MustCompile(`y: (\w+)(\[[^\]]*\])`).FindStringSubmatch(src)
 		more := strings.Replace(src, kind[0], "more: "+kind[1]+kind[2]+", "+kind[0], 1)
 		end := strings.LastIndex(more, "}")
@@ -219,7 +228,7 @@ func TestOneOperationMore(t *testing.T) {
 
 // TestOperationsAreInOrder: operations are listed in the order of their ends in the text, each at a place of it.
 func TestOperationsAreInOrder(t *testing.T) {
-	eachExplained(t, func(t *testing.T, _ string, _ ir.Device, x explain.Explanation) {
+	eachExplained(t, func(t *testing.T, _ string, _ ir.Device, x knownPlan) {
 		for _, k := range x.Kernels {
 			for i, o := range k.Operations {
 				assert.Positive(t, o.Count)
@@ -236,7 +245,7 @@ func TestOperationsAreInOrder(t *testing.T) {
 // TestRefusalsAreTrue: no kernel computes both values of a refused merge, and what it says of them is of this program.
 func TestRefusalsAreTrue(t *testing.T) {
 	some := 0
-	eachExplained(t, func(t *testing.T, src string, d ir.Device, x explain.Explanation) {
+	eachExplained(t, func(t *testing.T, src string, d ir.Device, x knownPlan) {
 		for _, r := range x.Refused {
 			some++
 			for _, k := range x.Kernels {
@@ -298,4 +307,19 @@ func TestWhatIsMissingIsTrue(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestPlacesSayWhatReductionsAre: a value says which reduction of a library function it is; one of the program does not need to.
+func TestPlacesSayWhatReductionsAre(t *testing.T) {
+	is := func(body string) (out []string) {
+		for _, p := range Explain(t, "graph g(x: f32[N, M]) -> (y: f32[N, M]) { "+body+" }", explain.Options{}).Places {
+			if p.Is != "" {
+				out = append(out, p.Is)
+			}
+		}
+		slices.Sort(out)
+		return out
+	}
+	assert.Equal(t, []string{"max", "sum"}, is("y = softmax(x)"))
+	assert.Empty(t, is("m[i] = max[j] x[i, j]; s[i] = sum[j] exp(x[i, j] - m[i]); y = exp(x - m[:, none]) / s[:, none]"))
 }

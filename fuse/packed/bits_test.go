@@ -124,6 +124,14 @@ func TestFieldsAreFound(t *testing.T) {
 		_, ok := bitFieldOf(e, from)
 		assert.False(t, ok, "%v", e)
 	}
+	for _, e := range []*ir.Expr{ir.IntConst(4), c(4), ir.IntNum(ir.U8, 4), {Op: ir.OpCast, Type: ir.I64, Args: []*ir.Expr{ir.IntConst(4)}}} {
+		n, ok := wholeConst(e)
+		assert.True(t, ok && n == 4, "%v", e)
+	}
+	for _, e := range []*ir.Expr{ir.Num(ir.F32, 4), {Op: ir.OpCast, Type: ir.F32, Args: []*ir.Expr{c(4)}}, q, ir.Sym("N")} {
+		_, ok := wholeConst(e)
+		assert.False(t, ok, "%v", e)
+	}
 }
 
 // TestWholeRanges draws sums, differences, masks and conversions of bytes: every value is within the range that
