@@ -66,7 +66,7 @@ var (
 )
 
 // sweeps are programs of every strategy.
-var sweeps = slices.Concat(strategySweeps, workSweeps, shapeSweeps)
+var sweeps = slices.Concat(strategySweeps, workSweeps, shapeSweeps, sharedSweeps)
 
 var strategySweeps = []swept{
 	{name: "softmax", text: with(`graph g(x: bf16[300, $]) -> (y: bf16[300, $]) { y = softmax(x) }`), walks: extents},

@@ -69,7 +69,7 @@ func TestBoundaries(t *testing.T) {
 		require.NoError(t, os.WriteFile(boundariesFile, []byte(boundariesHead+strings.Join(lines, "")), 0o644))
 		return
 	}
-	assert.Len(t, before, len(lines), "programs in %s", boundariesFile)
+	assert.Equal(t, len(lines), len(before), "programs in %s", boundariesFile)
 }
 
 // plan plans the program with the number n.

@@ -115,6 +115,39 @@ var shapeSweeps = []swept{
 	{name: "backwards", text: with(`graph g(x: f32[300, $]) -> (y: f32[300, $], z: f32[300]) { y[i: 300, j: $] = sum[k: $ where k >= j] x[i, k]; z = max(x, axis=1) / sum(y, axis=1) }`), walks: modest},
 	{name: "many_parts", text: times(`graph g(x0: f32[500, 64] [[, x%: f32[500, 64] ]]) -> (y: f32[500, 64 * $ + 64]) { y = concat(exp(x0) [[, exp(x%) ]], axis=1) }`), grows: true, walks: upTo(40)},
 	{name: "ranks", text: times(`graph g(x: f32[4, 4 [[, 2 ]]]) -> (y: f32[4 [[, 2 ]], 4]) { y[i: 4 [[, r%: 2 ]], j: 4] = x[i, j [[, r% ]]] * 2 }`), grows: true, walks: upTo(8)},
+	{name: "rejoined_rows", text: with(`graph g(a: bf16[192, 256], b: bf16[256, 512]) -> (y: bf16[$, 512], z: bf16[192 - $, 512]) {
+		p = a @ b
+		y = relu(p[:$])
+		z = relu(p[$:])
+	}`), walks: []walk{{32, 160, 32}}},
+	{name: "nested_sums", text: with(`graph g(x: f32[40, 50, $, 30]) -> (y: f32[40], z: f32[50, 30]) { y = sum(max(max(x, axis=3), axis=2), axis=1); z = max(max(x, axis=2), axis=0) }`), walks: few},
+	{name: "square_floats", text: with(`graph g(a: f32[$, 320], b: f32[320, $]) -> (y: f32[$, $]) { y = a @ b }`), walks: modest},
+	{name: "square_halves", text: with(`graph g(a: bf16[$, 320], b: bf16[320, $]) -> (y: f32[$, $]) { y = f32(a @ b) }`), walks: modest},
+	{name: "square_windows", text: with(`@tf32 graph g(x: f32[$, 16, 16, 16], w: f32[$, 16, 3, 3]) -> (y: f32[$, $, 14, 14]) { y = conv2d(x, w) }`), walks: few},
+	{name: "experts", text: with(`graph g(x: bf16[$, 4, 64], w: bf16[4, 64, 128]) -> (y: bf16[$, 4, 128]) { y[i: $, e: 4, j: 128] = sum[k: 64] x[i, e, k] * w[e, k, j] }`), walks: modest},
+	{name: "interleaved", text: with(`graph g(a: bf16[256, 64, $], b: bf16[64, $, 128]) -> (y: bf16[256, 128]) { y[i: 256, j: 128] = sum[k: 64, l: $] a[i, k, l] * b[k, l, j] }`), walks: few},
+	{name: "heads_beside", text: with(`graph g(q: bf16[300, $, 64], k: bf16[300, $, 64], v: bf16[300, $, 64]) -> (y: bf16[300, $, 64]) {
+		s[h: $, i: 300, j: 300] = sum[d: 64] f32(q[i, h, d]) * f32(k[j, h, d])
+		p = softmax(s)
+		y[i: 300, h: $, d: 64] = bf16(sum[j: 300] bf16(p[h, i, j]) * v[j, h, d])
+	}`), walks: upTo(40)},
 	{name: "exponents", text: with(`graph g(x: f32[1000]) -> (y: f32[1000]) { y = x ** ($ - 40) }`), walks: upTo(80)},
 	{name: "no_cache", text: always(`graph g(x: f32[300, 4096]) -> (y: f32[300, 4096]) { y = softmax(x) }`), figure: func(d *ir.Device, n int64) { d.L2 = n - 1 }, walks: upTo(4)},
 }
+
+// sharedSweeps are programs whose plans depend on the shared memory of a block.
+var sharedSweeps = func() (out []swept) {
+	for _, p := range []struct{ name, text string }{
+		{"chain", `graph g(q: bf16[4, 1024, 64], k: bf16[4, 1024, 64], v: bf16[4, 1024, 64]) -> (y: bf16[4, 1024, 64]) { y = relu(q @ transpose(k, -1, -2)) @ v }`},
+		{"gradient", `graph g(x: bf16[4000, 768], d: bf16[4000, 768], w: bf16[768]) -> (y: bf16[4000, 768], s: f32[768]) { y = bf16(f32(d) * w - f32(x) * mean(f32(d) * w * x, axis=1, keep=true)); s = sum(f32(d) * x, axis=0) }`},
+		{"short_rows", `graph g(x: f32[20000, 24]) -> (y: f32[20000, 24]) { y = softmax(x) }`},
+		{"packed", `graph g(a: bf16[16, 1024], b: i8[512, 1024], s: f32[512]) -> (y: bf16[16, 512]) { y = a @ transpose(bf16(b)) * bf16(s) }`},
+		{"halo", `graph g(x: f32[4, 6, 40, 40], w: f32[24, 6, 3, 3]) -> (y: f32[4, 24, 38, 38]) { y = conv2d(x, w) }`},
+		{"halo_half", `graph g(x: f16[4, 3, 64, 64], w: f16[64, 3, 7, 7]) -> (y: f16[4, 64, 58, 58]) { y = conv2d(x, w) }`},
+		{"windows", `graph g(x: bf16[4, 64, 28, 28], w: bf16[96, 64, 3, 3]) -> (y: bf16[4, 96, 28, 28]) { y = conv2d(x, w, padding=1) }`},
+		{"scan", `graph g(x: f32[3000, 700]) -> (y: f32[3000, 700]) { y = cumsum(x, axis=0) }`},
+	} {
+		out = append(out, swept{name: "shared_memory_" + p.name, text: always(p.text), figure: sharedBlock, walks: []walk{{32 << 10, 228 << 10, 16}}})
+	}
+	return out
+}()
