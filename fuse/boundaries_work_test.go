@@ -121,6 +121,12 @@ var shapeSweeps = []swept{
 		z = relu(p[$:])
 	}`), walks: []walk{{32, 160, 32}}},
 	{name: "nested_sums", text: with(`graph g(x: f32[40, 50, $, 30]) -> (y: f32[40], z: f32[50, 30]) { y = sum(max(max(x, axis=3), axis=2), axis=1); z = max(max(x, axis=2), axis=0) }`), walks: few},
+	{name: "tile_of_rows", text: times(`graph g(x: f32[500], w: f32[500, 700], z: f32[]) -> (y: f32[500, 700]) { a0 = x * z; [[ a% = a%- - z; ]] y = w * a$[:, none] }`), grows: true, walks: upTo(100)},
+	{name: "tile_of_both", text: times(`graph g(x: f32[500, 500], z: f32[]) -> (y: f32[500, 500]) { a0 = x * z; [[ a% = a%- - z; ]] y = a$ + transpose(a$) }`), grows: true, walks: upTo(100)},
+	{name: "tile_of_operands", text: times(`graph g(x: bf16[512, 512], w: bf16[512, 512], z: bf16[]) -> (y: bf16[512, 512]) { a0 = x * z; [[ a% = a%- - z; ]] y = a$ @ w }`), grows: true, walks: upTo(100)},
+	{name: "tensors_of_a_sum", text: times(`graph g(x0: f32[100000] [[, x%: f32[100000] ]]) -> (y: f32[]) { y = sum(x0 [[ * x% ]]) }`), grows: true, walks: []walk{{248, 260, 1}}},
+	{name: "columns_in_turns", text: with(`graph g(x: f32[$, 301], b: f32[301, $]) -> (y: f32[301, $]) { y[i: 301, j: $] = x[j, i] + b[i, j] }`), walks: upTo(12)},
+	{name: "bits_kept_halves", text: with(`graph g(a: f16[64, 1024], b: i32[512, 512]) -> (y: f32[64, 512]) { y[i: 64, j: 512] = sum[k: 1024] f32(a[i, k]) * f32(f16(b[j, k / 2] >> 16 * (k % 2) & ((1 << $) - 1))) }`), walks: upTo(16)},
 	{name: "square_floats", text: with(`graph g(a: f32[$, 320], b: f32[320, $]) -> (y: f32[$, $]) { y = a @ b }`), walks: modest},
 	{name: "square_halves", text: with(`graph g(a: bf16[$, 320], b: bf16[320, $]) -> (y: f32[$, $]) { y = f32(a @ b) }`), walks: modest},
 	{name: "square_windows", text: with(`@tf32 graph g(x: f32[$, 16, 16, 16], w: f32[$, 16, 3, 3]) -> (y: f32[$, $, 14, 14]) { y = conv2d(x, w) }`), walks: few},

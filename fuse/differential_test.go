@@ -294,6 +294,9 @@ var programs = []struct{ name, src string }{
     y = exp(x[at]) * 2
     z[n] = sum[v: V where v <= at[n]] x[at[n] / 2, at[n] - v]
 }`},
+	{"reductions of reductions of one element", `graph g(x: f32[1, 1, N, M]) -> (y: f32[1], z: f32[1, 1]) { y = sum(max(x, axis=(2, 3)), axis=1); z = max(sum(x, axis=3), axis=2) }`},
+	{"last blocks whose results lie in another order", `@bench(B=2, N=4096, M=512) graph g(x: f32[B, N, M]) -> (y: f32[M, B]) { y[m, b] = sum[n: N] x[b, n, m] }`},
+	{"last blocks of three axes in another order", `@bench(B=2, C=3, N=4096, M=64) graph g(x: f32[B, C, N, M]) -> (y: f32[M, C, B]) { y[m, c, b] = sum[n: N] x[b, c, n, m] }`},
 	{"strict constants have their own type", `@strict graph g(x: f16[N]) -> (y: f16[N]) { y = x * 0.70710678 + 0.1 }`},
 }
 
