@@ -127,6 +127,8 @@ var shapeSweeps = []swept{
 	{name: "tensors_of_a_sum", text: times(`graph g(x0: f32[100000] [[, x%: f32[100000] ]]) -> (y: f32[]) { y = sum(x0 [[ * x% ]]) }`), grows: true, walks: []walk{{248, 260, 1}}},
 	{name: "columns_in_turns", text: with(`graph g(x: f32[$, 301], b: f32[301, $]) -> (y: f32[301, $]) { y[i: 301, j: $] = x[j, i] + b[i, j] }`), walks: upTo(12)},
 	{name: "bits_kept_halves", text: with(`graph g(a: f16[64, 1024], b: i32[512, 512]) -> (y: f32[64, 512]) { y[i: 64, j: 512] = sum[k: 1024] f32(a[i, k]) * f32(f16(b[j, k / 2] >> 16 * (k % 2) & ((1 << $) - 1))) }`), walks: upTo(16)},
+	{name: "read_beside_product", text: times(`graph g(x0: bf16[512, 512] [[, x%: bf16[512, 512] ]], w: bf16[512, 512]) -> (y: bf16[512, 512], z: bf16[512, 512]) { h = x0 [[ * x% ]]; y = h @ w; z = h + 1 }`), grows: true, walks: upTo(8)},
+	{name: "read_beside_product_floats", text: times(`@tf32 graph g(x0: f32[512, 512] [[, x%: f32[512, 512] ]], w: f32[512, 512]) -> (y: f32[512, 512], z: f32[512]) { h = x0 [[ * x% ]]; y = h @ w; z = sum(h, axis=1) }`), grows: true, walks: upTo(8)},
 	{name: "square_floats", text: with(`graph g(a: f32[$, 320], b: f32[320, $]) -> (y: f32[$, $]) { y = a @ b }`), walks: modest},
 	{name: "square_halves", text: with(`graph g(a: bf16[$, 320], b: bf16[320, $]) -> (y: f32[$, $]) { y = f32(a @ b) }`), walks: modest},
 	{name: "square_windows", text: with(`@tf32 graph g(x: f32[$, 16, 16, 16], w: f32[$, 16, 3, 3]) -> (y: f32[$, $, 14, 14]) { y = conv2d(x, w) }`), walks: few},
