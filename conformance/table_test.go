@@ -139,7 +139,7 @@ func TestPrograms(t *testing.T) {
 
 func (f *family) test(t *testing.T, i int) {
 	r := &f.rows[i]
-	if f.plan != nil {
+	if f.plan != nil && (inFull() || hashDraws(r.graph+r.src+" plan", 2)) {
 		archs := f.planned
 		switch {
 		case r.arch != "":
@@ -213,10 +213,10 @@ func (f *family) pass(t *testing.T, r *row, p pass, known *references) {
 	require.NoError(t, l.Function.Close())
 }
 
-// drawnSizes are those of a row's sizes that it is run at: half of them, which its text draws, and one at least, unless
-// FUSEC_TEST_FULL is set, as in .ci/run. Programs that do alike have other halves.
+// drawnSizes are those of a row's sizes that it is run at: a third of them, which its text draws, and one at least, unless
+// FUSEC_TEST_FULL is set, as in .ci/run. Programs that do alike have others.
 func drawnSizes(r *row, sizes [][]int64) [][]int64 {
-	drawn := slices.DeleteFunc(slices.Clone(sizes), func(set []int64) bool { return !hashDraws(r.graph+r.src+fmt.Sprint(set), 2) })
+	drawn := slices.DeleteFunc(slices.Clone(sizes), func(set []int64) bool { return !hashDraws(r.graph+r.src+fmt.Sprint(set), 3) })
 	if inFull() {
 		return sizes
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -89,10 +90,28 @@ func build(t *testing.T) string {
 	if _, err := exec.LookPath("go"); err != nil {
 		t.Skip("no go command here")
 	}
-	path := filepath.Join(t.TempDir(), "fusec")
-	out, err := exec.Command("go", "build", "-o", path, "../cmd/fusec").CombinedOutput()
-	require.NoError(t, err, string(out))
-	return path
+	built.Do(func() {
+		built.path = filepath.Join(built.folder, "fusec")
+		out, err := exec.Command("go", "build", "-o", built.path, "../cmd/fusec").CombinedOutput()
+		require.NoError(t, err, string(out))
+	})
+	return built.path
+}
+
+// built is the command, once for all tests.
+var built struct {
+	sync.Once
+	folder, path string
+}
+
+func TestMain(m *testing.M) {
+	var err error
+	if built.folder, err = os.MkdirTemp("", "fusec"); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	os.RemoveAll(built.folder)
+	os.Exit(code)
 }
 
 // printed is what a command line, "fusec ARGS", prints in the root folder.

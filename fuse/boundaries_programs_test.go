@@ -2,6 +2,7 @@ package fuse
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/fusec/fusec/ir"
@@ -65,7 +66,9 @@ var (
 )
 
 // sweeps are programs of every strategy.
-var sweeps = []swept{
+var sweeps = slices.Concat(strategySweeps, workSweeps, shapeSweeps, sharedSweeps)
+
+var strategySweeps = []swept{
 	{name: "softmax", text: with(`graph g(x: bf16[300, $]) -> (y: bf16[300, $]) { y = softmax(x) }`), walks: extents},
 	{name: "softmax_rows", text: with(`graph g(x: f32[$, 96]) -> (y: f32[$, 96]) { y = softmax(x) }`), walks: modest},
 	{name: "layer_norm", text: with(`graph g(x: f32[4000, $], w: f32[$], b: f32[$]) -> (y: f32[4000, $]) { y = layer_norm(x, w, b) }`), walks: extents},

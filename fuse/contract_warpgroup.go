@@ -184,7 +184,7 @@ func (lo warpgroupKernel) viewableNeeds(c *ir.Contract) *algebra.Needs {
 		}
 		apart.Batch, apart.M, apart.N = slices.Concat(c.Batch, c.M[:m], c.N[:n]), c.M[m:], c.N[n:]
 		needs = algebra.NewNeeds(lo.positive(), true)
-		if m+n > 0 && lo.viewable(&apart, needs) {
+		if lo.viewable(&apart, needs) {
 			*c = apart
 			return needs
 		}

@@ -147,15 +147,21 @@ func compareVariants(t rapid.TB, g *ir.Graph, p *ir.Plan, want, inputs []*interp
 	return runs
 }
 
-// compareAtSizes compares a program's plan with its graph at all test sizes. A
-// program too costly at a size is tried with that size for its last symbol alone.
+// compareAtSizes compares a program's plan with its graph at all test sizes.
 func compareAtSizes(t rapid.TB, src string) {
+	t.Helper()
+	compareAt(t, src, testSizes...)
+}
+
+// compareAt compares a program's plan with its graph at sizes. A program too costly at a size is tried with that size for
+// its last symbol alone.
+func compareAt(t rapid.TB, src string, at ...int64) {
 	t.Helper()
 	g := parse(t, src)
 	p, err := Plan(g, Options{})
 	require.NoError(t, err, src)
 	runs := 0
-	for _, n := range testSizes {
+	for _, n := range at {
 		for _, sizes := range candidates(g, n) {
 			if !accepts(g, sizes) || interp.Cost(g, sizes) > affordable {
 				continue
@@ -288,6 +294,9 @@ var programs = []struct{ name, src string }{
     y = exp(x[at]) * 2
     z[n] = sum[v: V where v <= at[n]] x[at[n] / 2, at[n] - v]
 }`},
+	{"reductions of reductions of one element", `graph g(x: f32[1, 1, N, M]) -> (y: f32[1], z: f32[1, 1]) { y = sum(max(x, axis=(2, 3)), axis=1); z = max(sum(x, axis=3), axis=2) }`},
+	{"last blocks whose results lie in another order", `@bench(B=2, N=4096, M=512) graph g(x: f32[B, N, M]) -> (y: f32[M, B]) { y[m, b] = sum[n: N] x[b, n, m] }`},
+	{"last blocks of three axes in another order", `@bench(B=2, C=3, N=4096, M=64) graph g(x: f32[B, C, N, M]) -> (y: f32[M, C, B]) { y[m, c, b] = sum[n: N] x[b, c, n, m] }`},
 	{"strict constants have their own type", `@strict graph g(x: f16[N]) -> (y: f16[N]) { y = x * 0.70710678 + 0.1 }`},
 }
 

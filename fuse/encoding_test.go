@@ -44,3 +44,30 @@ func TestEncodingsTellApart(t *testing.T) {
 		require.Equal(t, same, encode(i.At()) == encode(other.At()), "ranges are their extents")
 	}
 }
+
+// TestEncodedValuesTellApart: values that differ in one thing that bodies depend on have another encoding, and those that
+// differ in their names have the same.
+func TestEncodedValuesTellApart(t *testing.T) {
+	encode := func(change func(v *ir.Value)) string {
+		v := &ir.Value{Name: "v", Type: ir.F32, Axes: []*ir.Range{{ID: 1, Name: "i", Extent: ir.IntConst(7)}}}
+		change(v)
+		c := &encoding{number: map[*ir.Value]int{}, ranges: map[*ir.Range]int{}, exprs: map[uint64][]numbered{}}
+		c.value(v)
+		return string(c.bytes)
+	}
+	plain := encode(func(*ir.Value) {})
+	require.Equal(t, plain, encode(func(v *ir.Value) { v.Name, v.Axes[0].Name = "w", "j" }))
+	met := map[string]bool{plain: true}
+	for i, change := range []func(v *ir.Value){
+		func(v *ir.Value) { v.Type = ir.BF16 },
+		func(v *ir.Value) { v.Axes[0].Extent = ir.IntConst(8) },
+		func(v *ir.Value) { v.Axes = append(v.Axes, v.Axes[0]) },
+		func(v *ir.Value) { v.Axes = nil },
+		func(v *ir.Value) { v.Parts = true },
+		func(v *ir.Value) { v.Body = ir.Num(ir.F32, 1) },
+	} {
+		text := encode(change)
+		require.False(t, met[text], "change %d", i)
+		met[text] = true
+	}
+}

@@ -218,7 +218,7 @@ func (lo lastBlockKernel) lastBlockBody(sections []*ir.Section, s ir.Schedule, l
 		return v
 	}
 	for name, by := range v.Facts.Divisible {
-		if by > 1 && (of.Facts.Divisible[name] == 0 || of.Facts.Divisible[name]%by != 0) {
+		if of.Facts.Divisible[name] == 0 || of.Facts.Divisible[name]%by != 0 {
 			return nil
 		}
 	}

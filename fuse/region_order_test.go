@@ -4,6 +4,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fusec/fusec/ir"
 )
 
 // TestStoresAcross says where readers of one tensor are kernels of their own because they store along different loops.
@@ -34,4 +37,15 @@ func TestStoresAcross(t *testing.T) {
 			compareAtSizes(t, c.src)
 		})
 	}
+}
+
+// TestReversed: the alignment of two regions the other way round pairs the same loops.
+func TestReversed(t *testing.T) {
+	a, b := &ir.Range{ID: 1, Name: "i", Extent: ir.IntConst(7)}, &ir.Range{ID: 2, Name: "j", Extent: ir.IntConst(7)}
+	al := &alignment{to: map[*ir.Range]*ir.Range{}, from: map[*ir.Range]*ir.Range{}}
+	require.True(t, al.pair(a, b))
+	other := al.reversed()
+	require.Equal(t, al.from, other.to)
+	require.Equal(t, al.to, other.from)
+	require.Equal(t, al, other.reversed())
 }

@@ -145,7 +145,7 @@ func TestPlanningIsLinear(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
-	values := 500
+	values := 300
 	if os.Getenv("FUSEC_TEST_FULL") != "" {
 		values = 2_500
 	}

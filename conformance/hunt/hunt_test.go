@@ -24,6 +24,12 @@ import (
 	"github.com/fusec/fusec/runtime/simtest"
 )
 
+// TestMain collects garbage less often: plans and the interpreter leave much of it and keep little.
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400)
+	os.Exit(m.Run())
+}
+
 var (
 	huntFor     = flag.Duration("hunt.for", 5*time.Second, "how long to draw programs")
 	huntCount   = flag.Int("hunt.count", 1<<30, "how many programs to draw at most")

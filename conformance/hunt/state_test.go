@@ -13,7 +13,7 @@ import (
 // TestDrawnState runs drawn programs whose inputs are state, three steps each. Next values that take the
 // place of present ones are among them, and such as must not.
 func TestDrawnState(t *testing.T) {
-	programs := uint64(120)
+	programs := uint64(60)
 	if testing.Short() {
 		programs = 20
 	}

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"slices"
 	"sort"
 
 	"github.com/fusec/fusec/fuse/algebra"
@@ -55,35 +56,24 @@ func (t *tally) write(bytes *ir.Expr) { t.writes = ir.Apply(ir.OpAdd, t.writes, 
 
 // compute adds the work of one value. An operation is done once for each point of the
 // ranges that it depends on; the last multiplication of what is summed is done with the
-// addition.
-func (t *tally) compute(v *ir.Value, x *explainer) {
-	at := x.points(form.LoopsOf(v), t)
+// addition. Where each term of a fold goes to one of the rows to, none is computed for the others.
+func (t *tally) compute(v *ir.Value, to *ir.Range, x *explainer) {
+	at := func(ranges []*ir.Range) points {
+		return x.points(slices.DeleteFunc(ranges, func(r *ir.Range) bool { return r == to }), t)
+	}
 	summed := v.Reduce != nil && v.Reduce.Op == ir.Sum
 	for _, e := range computing(v.Body) {
 		if !summed || e != form.WithoutCasts(v.Body) || e.Op != ir.OpMul {
-			t.operation(e.Op, x.points(algebra.RangesOf(ir.FreeRanges(e)), t))
+			t.operation(e.Op, at(algebra.RangesOf(ir.FreeRanges(e))))
 		}
 	}
+	all := at(slices.Clone(form.LoopsOf(v)))
 	switch {
 	case v.Reduce == nil:
-	case form.IsMatrixProduct(v):
-		t.done(at, Work{Products: 2})
+	case form.IsMatrixProduct(v) && to == nil:
+		t.done(all, Work{Products: 2})
 	default:
-		t.operation(v.Reduce.Op.Info().Combine, at)
-	}
-}
-
-// scatter adds the work of a fold each of whose terms goes to one row.
-func (t *tally) scatter(v *ir.Value, s *ir.Scatter, x *explainer) {
-	all := newTally()
-	all.compute(v, x)
-	rows := x.points([]*ir.Range{s.To}, t)
-	t.unknown = t.unknown || all.unknown
-	for _, w := range all.work {
-		n, _ := x.eval(w.Points)
-		size := ir.Simplify(ir.Apply(ir.OpFloorDiv, w.Points, ir.Apply(ir.OpMax, rows.size, ir.IntConst(1))), ir.Facts{})
-		w.Products = 0
-		t.done(points{float64(n) / max(rows.n, 1), size}, w)
+		t.operation(v.Reduce.Op.Info().Combine, all)
 	}
 }
 

@@ -268,11 +268,11 @@ func (x *explainer) kernel(k *ir.Kernel, lastBlockOf string, sum *tally) KernelN
 		}
 	}
 	for _, v := range k.Members {
+		var to *ir.Range
 		if v.Reduce != nil && chosen.Scatter != nil {
-			cost.scatter(v, chosen.Scatter, x)
-		} else {
-			cost.compute(v, x)
+			to = chosen.Scatter.To
 		}
+		cost.compute(v, to, x)
 	}
 	cost.kernels = 1
 	if b := x.amount(cost.writes).Bytes; b != nil && *b == 0 && len(n.Writes) > 0 {

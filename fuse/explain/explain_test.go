@@ -17,12 +17,17 @@ import (
 
 func Explain(t *testing.T, src string, opts explain.Options) explain.Explanation {
 	t.Helper()
+	g, plan := planOf(t, src, opts.Device)
+	return explain.Explain(g, plan, opts)
+}
+
+func planOf(t *testing.T, src string, d ir.Device) (*ir.Graph, *ir.Plan) {
+	t.Helper()
 	file, err := parser.Parse("p.fuse", []byte(src), parser.Options{})
 	require.NoError(t, err)
-	g := file.Graphs[0]
-	plan, err := fuse.Plan(g, fuse.Options{Device: opts.Device})
+	plan, err := fuse.Plan(file.Graphs[0], fuse.Options{Device: d})
 	require.NoError(t, err)
-	return explain.Explain(g, plan, opts)
+	return file.Graphs[0], plan
 }
 
 const SoftmaxSource = `@bench(M=512)

@@ -124,6 +124,14 @@ func TestFieldsAreFound(t *testing.T) {
 		_, ok := bitFieldOf(e, from)
 		assert.False(t, ok, "%v", e)
 	}
+	for _, e := range []*ir.Expr{ir.IntConst(4), c(4), ir.IntNum(ir.U8, 4), {Op: ir.OpCast, Type: ir.I64, Args: []*ir.Expr{ir.IntConst(4)}}} {
+		n, ok := wholeConst(e)
+		assert.True(t, ok && n == 4, "%v", e)
+	}
+	for _, e := range []*ir.Expr{ir.Num(ir.F32, 4), {Op: ir.OpCast, Type: ir.F32, Args: []*ir.Expr{c(4)}}, q, ir.Sym("N")} {
+		_, ok := wholeConst(e)
+		assert.False(t, ok, "%v", e)
+	}
 }
 
 // TestWholeRanges draws sums, differences, masks and conversions of bytes: every value is within the range that
@@ -147,10 +155,10 @@ func TestWholeRanges(t *testing.T) {
 			e := ir.LocalRef(l)
 			switch c := rapid.Int64Range(-1, 40).Draw(t, "mask"); {
 			case c%3 == 1:
-				exact = false
+				exact = exact && c&(c+1) == 0
 				e = ir.Apply(ir.OpBitAnd, e, ir.IntNum(l.Type, c))
 			case c%3 == 2:
-				exact = false
+				exact = exact && l.Type == ir.U8
 				e = ir.Apply(ir.OpMod, e, ir.IntNum(l.Type, c))
 			}
 			return ir.Cast(e, kind)
@@ -195,4 +203,9 @@ func TestWholeRanges(t *testing.T) {
 	})
 	assert.Positive(t, found)
 	assert.Positive(t, sharp)
+	byte := ir.LocalRef(&ir.Local{Name: "q", Type: ir.U8})
+	for _, op := range []ir.Op{ir.OpMod, ir.OpBitAnd} {
+		_, ok := wholeRangeOf(ir.Apply(op, byte, ir.IntNum(ir.U8, 0)))
+		assert.False(t, ok, "%s by 0", op)
+	}
 }

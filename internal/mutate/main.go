@@ -9,8 +9,8 @@
 //
 // A mutant runs only in tests that reach its place; one of a bound, only in those that reach it with equal sides. judge
 // goes from mutant to mutant in one process: in conformance it asks which change the plan, text or host program of a listed program (those
-// of TestTexts, all of them), in runtime/cpu with which of them the engine is wrong. Those of an earlier draw
-// that lived are made again, also of a tree that has changed since, with -again its mutants.json (and -n 0
+// of TestTexts, all of them), in fuse which change a plan that TestBoundaries looks at, in runtime/cpu with which of them the
+// engine is wrong. Those of an earlier draw that lived are made again, also of a tree that has changed since, with -again its mutants.json (and -n 0
 // for no others).
 //
 // All mutants are in one binary, because compiling takes longer than most tests: the packages are built
@@ -44,6 +44,7 @@ func command(args []string) error {
 	case "build":
 		n := flags.Int("n", 100, "mutants of each argument: a package, or several with commas")
 		seed := flags.Uint64("seed", 1, "of the draw")
+		kinds := flags.String("kinds", "", "of mutants, with commas; all without it")
 		tests := flags.String("tests", "", "packages whose tests are built, with commas")
 		again := flags.String("again", "", "a list (mutants.json) of which those that lived are made again, before those drawn")
 		if err := flags.Parse(args[1:]); err != nil {
@@ -56,7 +57,7 @@ func command(args []string) error {
 				return err
 			}
 		}
-		choose := func(sites []site) []site { return draw(lived(sites, earlier), sites, *n, *seed) }
+		choose := func(sites []site) []site { return draw(lived(sites, earlier), ofKinds(sites, *kinds), *n, *seed) }
 		return build(*out, flags.Args(), strings.Split(*tests, ","), choose)
 	case "run":
 		steps := flags.String("steps", "", "folders whose tests run, each with flags, in turn, with semicolons")

@@ -27,6 +27,8 @@ var (
 	texts string
 	//go:embed engine.go.txt
 	engine string
+	//go:embed boundaries.go.txt
+	boundaries string
 )
 
 // writeOverlay writes the edited files to a folder, and beside them the list by which the go command
@@ -74,7 +76,7 @@ func writeOverlay(dir string, m module, edits map[string][]edit) (string, error)
 	if err := put(filepath.Join(m.dir, "internal", "mutants", "judge.go"), judging); err != nil {
 		return "", err
 	}
-	for folder, text := range map[string]string{"conformance": texts, "runtime/cpu": engine} {
+	for folder, text := range map[string]string{"conformance": texts, "fuse": boundaries, "runtime/cpu": engine} {
 		if _, err := os.Stat(filepath.Join(m.dir, folder)); err != nil {
 			continue
 		}

@@ -212,6 +212,15 @@ func (v *visitor) around(n ast.Node, before, after string) []edit {
 
 func (v *visitor) offset(p token.Pos) int { return v.fset.Position(p).Offset }
 
+// ofKinds returns the sites of kinds that are listed with commas between them; all where none is.
+func ofKinds(sites []site, kinds string) []site {
+	if kinds == "" {
+		return sites
+	}
+	listed := strings.Split(kinds, ",")
+	return slices.DeleteFunc(slices.Clone(sites), func(s site) bool { return !slices.Contains(listed, s.Kind) })
+}
+
 // draw adds n of the sites to some, as many of each kind while there are some, of which none is inside
 // another, so that their edits do not meet.
 func draw(out, sites []site, n int, seed uint64) []site {

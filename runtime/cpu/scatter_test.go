@@ -120,7 +120,7 @@ func TestScattersRandom(t *testing.T) {
 			"D": rapid.Int64Range(0, 70).Draw(t, "D")}
 		seed := rapid.IntRange(1, 1000).Draw(t, "seed")
 		g := file.Graphs[0]
-		check(t, g, scatterInputs(g, size, func(i int) float64 { return float64((i*seed+seed)%331 - 100) }))
+		checkBoth(t, g, scatterInputs(g, size, func(i int) float64 { return float64((i*seed+seed)%331 - 100) }))
 	})
 }
 

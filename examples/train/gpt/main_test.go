@@ -16,7 +16,7 @@ func TestResumes(t *testing.T) {
 	}
 	m, err := model(makeText(200))
 	require.NoError(t, err)
-	traintest.Resumes(t, m, 4)
+	traintest.Resumes(t, m, 2)
 }
 
 // TestKernels: a step of AdamW over all parameters takes few launches, and updates them all in place. The number
