@@ -327,6 +327,31 @@ var halos = map[string]string{
 		y = f32(permute(conv2d(x, w, padding=1), (0, 2, 3, 1))) * f32(v[0]) }`,
 }
 
+// drawnUnfolded are products of weights with windows that a program cuts out itself, whose channels, taps, strides, dilations and
+// borders are drawn: one range has the channels and taps, and one the rows and columns of windows.
+func drawnUnfolded(count int) (out []row) {
+	r := rand.New(rand.NewPCG(13, 0))
+	of := func(low, high int) int { return low + r.IntN(high-low+1) }
+	for n := range count {
+		dtype, mode := []string{"bf16", "f32", "f16", "f32"}[n%4], []string{"", "@tf32 ", "", ""}[n%4]
+		channels, results := of(2, 40), of(8, 40)
+		i, j, a, b, s, t, d := of(1, 4), of(2, 5), of(0, 2), of(0, 2), of(1, 3), of(1, 2), of(1, 2)
+		rows := fmt.Sprintf("((H + %d - %d) / %d + 1)", 2*a, d*(i-1)+1, s)
+		columns := fmt.Sprintf("((W + %d - %d) / %d + 1)", 2*b, d*(j-1)+1, t)
+		windows := fmt.Sprintf("unfold2d(x, (%d, %d), dilation=%d, padding=(%d, %d), stride=(%d, %d))", i, j, d, a, b, s, t)
+		form := [][4]string{
+			{"O, K", "N, O, L", "w @ U", ""},
+			{"K, O", "N, L, O", "relu(transpose(U, 1, 2) @ w)", ""},
+			{"O, K", "N, O, L", "relu(w @ U) + r", ", r: T[N, O, L]"},
+		}[n%3]
+		text := "@bench(N=64, H=56, W=57) graph g(x: T[N, C, H, W], w: T[" + form[0] + "]" + form[3] + ") -> (y: T[" + form[1] + "]) { y = T(" + form[2] + ") }"
+		names := strings.NewReplacer("T[", dtype+"[", "T(", dtype+"(", "C,", fmt.Sprintf("%d,", channels), "K", fmt.Sprint(channels*i*j),
+			"O", fmt.Sprint(results), "L", rows+" * "+columns, "U", windows)
+		out = append(out, row{name: fmt.Sprint(n), src: mode + names.Replace(text)})
+	}
+	return out
+}
+
 // windowSizes are N, C, O, H and W: channels that fill an access and that do not, rows that tiles
 // divide and that they do not.
 var windowSizes = [][]int64{{1, 1, 1, 7, 5}, {2, 3, 40, 9, 8}, {1, 24, 17, 8, 16}}
@@ -355,6 +380,11 @@ func windowFamilies() []family {
 		{
 			name: "drawn transposed", rows: drawnTransposed(16), sizes: [][]int64{{2, 3, 5, 7}, {1, 2, 1, 12}},
 			on: []pass{{engine: "cpu"}, {engine: "sm_90a"}, {engine: "gpu"}},
+		},
+		{
+			name: "unfolded", rows: drawnUnfolded(12), symbols: []string{"N", "H", "W"}, sizes: [][]int64{{2, 9, 11}, {1, 16, 30}},
+			on:      []pass{{engine: "cpu"}, {engine: "sm_80"}, {engine: "sm_90a"}, {engine: "gpu"}},
+			compile: []compiling{{archs: []string{"sm_80"}, keep: isWindowed}, {archs: []string{"sm_90a"}, keep: isWindowed}},
 		},
 		{
 			name: "halos", rows: drawnHalos(18), symbols: []string{"N", "D", "H", "W"}, sizes: [][]int64{{2, 3, 5, 70}, {3, 4, 7, 23}},
