@@ -62,7 +62,9 @@ func splitAll(g *ir.Graph, u *ir.Value) map[*ir.Range][]*ir.Range {
 	for _, r := range algebra.AllRanges(u) {
 		digits[r] = []*ir.Range{r}
 	}
-	f := fitting{g: g, v: u, facts: g.Facts(), size: algebra.Divisions, inside: true}
+	facts := g.Facts()
+	facts.Positive = true // an empty tensor has no windows
+	f := fitting{g: g, v: u, facts: facts, size: algebra.Divisions, inside: true}
 	for _, split := range []func() (*ir.Range, []*ir.Range){f.split, f.splitAxis} {
 		for r, parts := split(); r != nil; r, parts = split() {
 			for whole, of := range digits {

@@ -137,7 +137,7 @@ func expandFitting(e *ir.Expr, reader *ir.Value, inlined map[*ir.Value]form.Cost
 		if !ok {
 			return e
 		}
-		if repeats(e, reader) && c.Slots > freeSlots && !(c.Slots <= tileSlots && sharesTile(e, reader, sizes)) || size+c.Nodes > largestNodes {
+		if repeats(e, reader) && c.Slots > freeSlots && !splitsDims(e.From) && !(c.Slots <= tileSlots && sharesTile(e, reader, sizes)) || size+c.Nodes > largestNodes {
 			return e
 		}
 		size += c.Nodes

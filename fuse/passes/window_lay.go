@@ -240,7 +240,7 @@ func isLaidOut(load *ir.Expr, reader *ir.Value) bool {
 		return false
 	}
 	last := load.Args[len(load.Args)-1]
-	if last.Op != ir.OpRange {
+	if last.Op != ir.OpRange || splitsDims(load.From) {
 		return false
 	}
 	if holdsPatches(load, reader) {
@@ -248,6 +248,25 @@ func isLaidOut(load *ir.Expr, reader *ir.Value) bool {
 	}
 	p := windowedProduct(reader)
 	return p != nil && (moves(p.input) || reordered(p.input.load.From)) && (last.Range == p.input.channels() || slices.Contains(p.own, last.Range))
+}
+
+// splitsDims reports whether a value is a view that divides dims of a tensor into several: its elements are where they were.
+func splitsDims(v *ir.Value) bool {
+	if v.Body.Op != ir.OpLoad || v.Body.Fill != nil || len(v.Axes) <= len(v.Body.Args) {
+		return false
+	}
+	rest := v.Axes
+	for d, at := range v.Body.Args {
+		n := 1
+		for n < len(rest) && !ir.SameSize(algebra.Product(rest[:n]), v.Body.From.Axes[d].Extent) {
+			n++
+		}
+		if len(rest) == 0 || !ir.SameIndex(at, placeOfDigits(rest[:n]), ir.Facts{}) {
+			return false
+		}
+		rest = rest[n:]
+	}
+	return len(rest) == 0
 }
 
 // reordered reports whether neighbours in an image are not contiguous in what it is read from.
