@@ -191,6 +191,8 @@ var windowed = map[string]string{
 		graph g(x: bf16[N, C, H, W], w: bf16[3, C, 3, 3], b: bf16[3], v: bf16[O]) -> (y: bf16[N, 3, H, W]) { y = tanh(conv2d(x, w, b, padding=1)) * v[0] }`,
 	"transposed, three results": `@bench(N=64, C=64, O=1, H=28, W=28)
 		graph g(x: f16[N, C, H, W], w: f16[C, 3, 4, 4], v: f16[O]) -> (y: f16[N, 3, 2 * H, 2 * W]) { y = conv_transpose2d(x, w, stride=2, padding=1) * v[0] }`,
+	"turned, few channels": `@bench(N=64, C=1, O=64, H=56, W=56)
+		graph g(x: f16[N, 3, H, W], w: f16[3, O, 3, 2], v: f16[C]) -> (y: f16[N, O, H, W - 1]) { y = conv_transpose2d(x, w, padding=1) * v[0] }`,
 	"grouped": `@bench(N=32, C=1, O=1, H=56, W=56)
 		graph g(x: bf16[N, 96, H, W], w: bf16[80, 24, 3, 3], b: bf16[80], u: bf16[C], v: bf16[O]) -> (y: bf16[N, 80, H, W]) {
 		y = relu(conv2d(x, w, b, padding=1, groups=4)) + u[0] * v[0] }`,
