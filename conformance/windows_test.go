@@ -193,6 +193,14 @@ var windowed = map[string]string{
 		graph g(x: f16[N, C, H, W], w: f16[C, 3, 4, 4], v: f16[O]) -> (y: f16[N, 3, 2 * H, 2 * W]) { y = conv_transpose2d(x, w, stride=2, padding=1) * v[0] }`,
 	"turned, few channels": `@bench(N=64, C=1, O=64, H=56, W=56)
 		graph g(x: f16[N, 3, H, W], w: f16[3, O, 3, 2], v: f16[C]) -> (y: f16[N, O, H, W - 1]) { y = conv_transpose2d(x, w, padding=1) * v[0] }`,
+	"points, padded": `@bench(N=64, C=64, O=64, H=28, W=28)
+		graph g(x: bf16[N, C, H, W], w: bf16[O, C, 1, 1], b: bf16[O]) -> (y: bf16[N, O, H + 2, W]) { y = conv2d(x, w, b, padding=(1, 0)) }`,
+	"blocks, cropped": `@tf32 @bench(N=32, C=64, O=48, H=28, W=28)
+		graph g(x: f32[N, C, H, W], w: f32[C, O, 3, 3], b: f32[O]) -> (y: f32[N, O, 3 * H - 2, 3 * W - 2]) {
+		y = relu(conv_transpose2d(x, w, b, stride=3, padding=1)) }`,
+	"strided, few results": `@bench(N=64, C=96, O=12, H=57, W=56)
+		graph g(x: f16[N, C, H, W], w: f16[O, C, 3, 2], b: f16[O]) -> (y: f16[N, O, (H - 1) / 3 + 1, (W - 2) / 3 + 1]) {
+		y = conv2d(x, w, b, stride=3, padding=(1, 0)) }`,
 	"grouped": `@bench(N=32, C=1, O=1, H=56, W=56)
 		graph g(x: bf16[N, 96, H, W], w: bf16[80, 24, 3, 3], b: bf16[80], u: bf16[C], v: bf16[O]) -> (y: bf16[N, 80, H, W]) {
 		y = relu(conv2d(x, w, b, padding=1, groups=4)) + u[0] * v[0] }`,
