@@ -201,6 +201,12 @@ var windowed = map[string]string{
 	"strided, few results": `@bench(N=64, C=96, O=12, H=57, W=56)
 		graph g(x: f16[N, C, H, W], w: f16[O, C, 3, 2], b: f16[O]) -> (y: f16[N, O, (H - 1) / 3 + 1, (W - 2) / 3 + 1]) {
 		y = conv2d(x, w, b, stride=3, padding=(1, 0)) }`,
+	"of a computed input, few channels": `@bench(N=64, C=1, O=1, H=56, W=56)
+		graph g(x: bf16[N, 12, H, W], w: bf16[16, 12, 3, 3], u: bf16[16, 3, 3, 3], v: bf16[C], z: bf16[O]) -> (y: bf16[N, 16, H, W]) {
+		y = conv2d(relu(x), w, padding=1) * v[0] + conv2d(x[:, :3] * 0.5, u, padding=1) * z[0] }`,
+	"grouped, of a computed input": `@bench(N=64, C=1, O=1, H=56, W=56)
+		graph g(x: bf16[N, 24, H, W], w: bf16[48, 8, 3, 3], v: bf16[C], z: bf16[O]) -> (y: bf16[N, 48, H, W]) {
+		y = conv2d(relu(x), w, padding=1, groups=3) * v[0] + z[0] }`,
 	"grouped": `@bench(N=32, C=1, O=1, H=56, W=56)
 		graph g(x: bf16[N, 96, H, W], w: bf16[80, 24, 3, 3], b: bf16[80], u: bf16[C], v: bf16[O]) -> (y: bf16[N, 80, H, W]) {
 		y = relu(conv2d(x, w, b, padding=1, groups=4)) + u[0] * v[0] }`,

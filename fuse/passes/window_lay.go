@@ -269,6 +269,30 @@ func splitsDims(v *ir.Value) bool {
 	return len(rest) == 0
 }
 
+// copiedInputs is, of each product whose windows are copied from the input as it is, that input, and the same of views between
+// the two: threads copy elements, or lines of them, and compute nothing on the way, where a tile would compute each element at
+// each tap.
+func copiedInputs(g *ir.Graph, sizes map[string]int64) map[*ir.Value]*ir.Value {
+	out := map[*ir.Value]*ir.Value{}
+	if !mayAddKernels(g) {
+		return out
+	}
+	for _, v := range g.Values {
+		p := windowedProduct(v)
+		if p == nil || p.weight.Type == ir.F32 && !g.TF32 || p.work(sizes) < windowWork || !p.short(sizes) && !p.staged(sizes) {
+			continue
+		}
+		readers, from := []*ir.Value{v}, p.input.load.From
+		for !from.IsInput() && from.Reduce == nil && from.Body.Op == ir.OpLoad {
+			readers, from = append(readers, from), from.Body.From
+		}
+		for _, r := range readers {
+			out[r] = from
+		}
+	}
+	return out
+}
+
 // reordered reports whether neighbours in an image are not contiguous in what it is read from.
 func reordered(v *ir.Value) bool {
 	if v.IsInput() {
