@@ -274,13 +274,14 @@ func (x *explainer) kernel(k *ir.Kernel, lastBlockOf string, sum *tally) KernelN
 		}
 	}
 	cost.kernels = 1
+	computed := cost.flops + cost.products
+	x.copies(chosen, k.Cols, cost)
 	t := x.total(cost)
 	n.Read, n.Written, n.Seconds = t.Read, t.Written, t.Seconds
 	n.Work, n.Rate = cost.work, cost.rate
 	if t.Seconds != nil {
 		n.Roof, n.OfRoof = x.roof(cost, t)
-		flops := cost.flops + cost.products
-		n.Flops = &flops
+		n.Flops = &computed
 	}
 	if lastBlockOf != "" {
 		cost.kernels = 0
