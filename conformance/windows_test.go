@@ -191,6 +191,22 @@ var windowed = map[string]string{
 		graph g(x: bf16[N, C, H, W], w: bf16[3, C, 3, 3], b: bf16[3], v: bf16[O]) -> (y: bf16[N, 3, H, W]) { y = tanh(conv2d(x, w, b, padding=1)) * v[0] }`,
 	"transposed, three results": `@bench(N=64, C=64, O=1, H=28, W=28)
 		graph g(x: f16[N, C, H, W], w: f16[C, 3, 4, 4], v: f16[O]) -> (y: f16[N, 3, 2 * H, 2 * W]) { y = conv_transpose2d(x, w, stride=2, padding=1) * v[0] }`,
+	"turned, few channels": `@bench(N=64, C=1, O=64, H=56, W=56)
+		graph g(x: f16[N, 3, H, W], w: f16[3, O, 3, 2], v: f16[C]) -> (y: f16[N, O, H, W - 1]) { y = conv_transpose2d(x, w, padding=1) * v[0] }`,
+	"points, padded": `@bench(N=64, C=64, O=64, H=28, W=28)
+		graph g(x: bf16[N, C, H, W], w: bf16[O, C, 1, 1], b: bf16[O]) -> (y: bf16[N, O, H + 2, W]) { y = conv2d(x, w, b, padding=(1, 0)) }`,
+	"blocks, cropped": `@tf32 @bench(N=32, C=64, O=48, H=28, W=28)
+		graph g(x: f32[N, C, H, W], w: f32[C, O, 3, 3], b: f32[O]) -> (y: f32[N, O, 3 * H - 2, 3 * W - 2]) {
+		y = relu(conv_transpose2d(x, w, b, stride=3, padding=1)) }`,
+	"strided, few results": `@bench(N=64, C=96, O=12, H=57, W=56)
+		graph g(x: f16[N, C, H, W], w: f16[O, C, 3, 2], b: f16[O]) -> (y: f16[N, O, (H - 1) / 3 + 1, (W - 2) / 3 + 1]) {
+		y = conv2d(x, w, b, stride=3, padding=(1, 0)) }`,
+	"of a computed input, few channels": `@bench(N=64, C=1, O=1, H=56, W=56)
+		graph g(x: bf16[N, 12, H, W], w: bf16[16, 12, 3, 3], u: bf16[16, 3, 3, 3], v: bf16[C], z: bf16[O]) -> (y: bf16[N, 16, H, W]) {
+		y = conv2d(relu(x), w, padding=1) * v[0] + conv2d(x[:, :3] * 0.5, u, padding=1) * z[0] }`,
+	"grouped, of a computed input": `@bench(N=64, C=1, O=1, H=56, W=56)
+		graph g(x: bf16[N, 24, H, W], w: bf16[48, 8, 3, 3], v: bf16[C], z: bf16[O]) -> (y: bf16[N, 48, H, W]) {
+		y = conv2d(relu(x), w, padding=1, groups=3) * v[0] + z[0] }`,
 	"grouped": `@bench(N=32, C=1, O=1, H=56, W=56)
 		graph g(x: bf16[N, 96, H, W], w: bf16[80, 24, 3, 3], b: bf16[80], u: bf16[C], v: bf16[O]) -> (y: bf16[N, 80, H, W]) {
 		y = relu(conv2d(x, w, b, padding=1, groups=4)) + u[0] * v[0] }`,
@@ -337,6 +353,31 @@ var halos = map[string]string{
 		y = f32(permute(conv2d(x, w, padding=1), (0, 2, 3, 1))) * f32(v[0]) }`,
 }
 
+// drawnUnfolded are products of weights with windows that a program cuts out itself, whose channels, taps, strides, dilations and
+// borders are drawn: one range has the channels and taps, and one the rows and columns of windows.
+func drawnUnfolded(count int) (out []row) {
+	r := rand.New(rand.NewPCG(13, 0))
+	of := func(low, high int) int { return low + r.IntN(high-low+1) }
+	for n := range count {
+		dtype, mode := []string{"bf16", "f32", "f16", "f32"}[n%4], []string{"", "@tf32 ", "", ""}[n%4]
+		channels, results := of(2, 40), of(8, 40)
+		i, j, a, b, s, t, d := of(1, 4), of(2, 5), of(0, 2), of(0, 2), of(1, 3), of(1, 2), of(1, 2)
+		rows := fmt.Sprintf("((H + %d - %d) / %d + 1)", 2*a, d*(i-1)+1, s)
+		columns := fmt.Sprintf("((W + %d - %d) / %d + 1)", 2*b, d*(j-1)+1, t)
+		windows := fmt.Sprintf("unfold2d(x, (%d, %d), dilation=%d, padding=(%d, %d), stride=(%d, %d))", i, j, d, a, b, s, t)
+		form := [][4]string{
+			{"O, K", "N, O, L", "w @ U", ""},
+			{"K, O", "N, L, O", "relu(transpose(U, 1, 2) @ w)", ""},
+			{"O, K", "N, O, L", "relu(w @ U) + r", ", r: T[N, O, L]"},
+		}[n%3]
+		text := "@bench(N=64, H=56, W=57) graph g(x: T[N, C, H, W], w: T[" + form[0] + "]" + form[3] + ") -> (y: T[" + form[1] + "]) { y = T(" + form[2] + ") }"
+		names := strings.NewReplacer("T[", dtype+"[", "T(", dtype+"(", "C,", fmt.Sprintf("%d,", channels), "K", fmt.Sprint(channels*i*j),
+			"O", fmt.Sprint(results), "L", rows+" * "+columns, "U", windows)
+		out = append(out, row{name: fmt.Sprint(n), src: mode + names.Replace(text)})
+	}
+	return out
+}
+
 // windowSizes are N, C, O, H and W: channels that fill an access and that do not, rows that tiles
 // divide and that they do not.
 var windowSizes = [][]int64{{1, 1, 1, 7, 5}, {2, 3, 40, 9, 8}, {1, 24, 17, 8, 16}}
@@ -365,6 +406,11 @@ func windowFamilies() []family {
 		{
 			name: "drawn transposed", rows: drawnTransposed(16), sizes: [][]int64{{2, 3, 5, 7}, {1, 2, 1, 12}},
 			on: []pass{{engine: "cpu"}, {engine: "sm_90a"}, {engine: "gpu"}},
+		},
+		{
+			name: "unfolded", rows: drawnUnfolded(12), symbols: []string{"N", "H", "W"}, sizes: [][]int64{{2, 9, 11}, {1, 16, 30}},
+			on:      []pass{{engine: "cpu"}, {engine: "sm_80"}, {engine: "sm_90a"}, {engine: "gpu"}},
+			compile: []compiling{{archs: []string{"sm_80"}, keep: isWindowed}, {archs: []string{"sm_90a"}, keep: isWindowed}},
 		},
 		{
 			name: "halos", rows: drawnHalos(24), symbols: []string{"N", "D", "H", "W"}, sizes: [][]int64{{2, 3, 5, 70}, {3, 4, 7, 23}},

@@ -71,6 +71,9 @@ func (lo productKernel) rowWindowSide(c *ir.Contract) (ofA, ok bool) {
 	}
 	a, b := storedRead(c.A.Value, c.Type), storedRead(c.B[0].Value, c.Type)
 	ofA, ofB := lo.readsWindow(a, c.M), lo.readsWindow(b, c.N)
+	if ofA && ofB && (a.Guard == nil) != (b.Guard == nil) { // weights in another order than the taps' are at no one stride of these, but all are there
+		ofA, ofB = a.Guard != nil, b.Guard != nil
+	}
 	read := b
 	if ofA {
 		read = a

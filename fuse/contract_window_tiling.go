@@ -207,12 +207,14 @@ func (lo warpgroupKernel) placesIn(read *ir.Expr) (at, shape []*ir.Expr) {
 		return nil, nil
 	}
 	shape = slices.Clone(read.Arg.Buffer.Shape)
+	inside := lo.inside(ir.FullLevel)
+	inside.Positive = true // lines of no elements have no places
 	for d := len(at) - 2; d >= 0; d-- {
 		if !slices.ContainsFunc(lo.k.Rows, func(r *ir.Range) bool { return ir.DependsOn(at[d], r) && ir.DependsOn(at[d+1], r) }) {
 			continue
 		}
 		place := ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, at[d], shape[d+1]), at[d+1])
-		at = slices.Concat(at[:d], []*ir.Expr{ir.Simplify(place, lo.inside(ir.FullLevel))}, at[d+2:])
+		at = slices.Concat(at[:d], []*ir.Expr{ir.Simplify(place, inside)}, at[d+2:])
 		shape = slices.Concat(shape[:d], []*ir.Expr{ir.Simplify(ir.Apply(ir.OpMul, shape[d], shape[d+1]), lo.facts)}, shape[d+2:])
 	}
 	return at, shape

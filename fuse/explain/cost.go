@@ -35,12 +35,13 @@ type points struct {
 
 // done adds work at a number of points.
 func (t *tally) done(p points, w Work) {
-	t.flops += w.Flops * p.n
+	t.flops += (w.Flops + w.Copies) * p.n
 	t.special += w.Special * p.n
 	t.products += w.Products * p.n
 	for i := range t.work {
 		if o := &t.work[i]; ir.Equal(o.Points, p.size) {
-			o.Flops, o.Special, o.Products = o.Flops+w.Flops, o.Special+w.Special, o.Products+w.Products
+			o.Flops, o.Copies = o.Flops+w.Flops, o.Copies+w.Copies
+			o.Special, o.Products = o.Special+w.Special, o.Products+w.Products
 			return
 		}
 	}

@@ -58,6 +58,7 @@ type Amount struct {
 type Work struct {
 	Points   *ir.Expr // over symbols
 	Flops    float64  // f32 operations, a fused multiply-add counted as two
+	Copies   float64  // the same for instructions that bring operands to tiles, which are no operations of the program
 	Special  float64  // special functions
 	Products float64  // operations of matrix products, two for each multiply-add
 }
@@ -275,6 +276,8 @@ func (x *explainer) kernel(k *ir.Kernel, lastBlockOf string, sum *tally) KernelN
 		cost.compute(v, to, x)
 	}
 	cost.kernels = 1
+	computed := cost.flops + cost.products
+	x.copies(chosen, k.Cols, cost)
 	if b := x.amount(cost.writes).Bytes; b != nil && *b == 0 && len(n.Writes) > 0 {
 		cost, n.Idle = newTally(), true
 	}
@@ -283,8 +286,7 @@ func (x *explainer) kernel(k *ir.Kernel, lastBlockOf string, sum *tally) KernelN
 	n.Work, n.Rate = cost.work, cost.rate
 	if t.Seconds != nil {
 		n.Roof, n.OfRoof = x.roof(cost, t)
-		flops := cost.flops + cost.products
-		n.Flops = &flops
+		n.Flops = &computed
 	}
 	if lastBlockOf != "" {
 		cost.kernels = 0

@@ -137,16 +137,17 @@ func wholeOf(t *testing.T, r explain.Transfer, sizes map[string]int64) int64 {
 func TestEstimatesFollowFromWork(t *testing.T) {
 	eachExplained(t, func(t *testing.T, _ string, d ir.Device, x knownPlan) {
 		for _, k := range x.Kernels {
-			var flops, special, products float64
+			var flops, copies, special, products float64
 			for _, w := range k.Work {
 				n, ok := ir.EvalSize(w.Points, x.Sizes)
 				require.True(t, ok)
-				flops, special, products = flops+w.Flops*float64(n), special+w.Special*float64(n), products+w.Products*float64(n)
+				flops, copies = flops+w.Flops*float64(n), copies+w.Copies*float64(n)
+				special, products = special+w.Special*float64(n), products+w.Products*float64(n)
 			}
 			moved := float64(*k.Read.Bytes + *k.Written.Bytes)
-			bounds := map[string]float64{"memory": moved / d.Bandwidth, "arithmetic": flops / d.F32Rate,
+			bounds := map[string]float64{"memory": moved / d.Bandwidth, "arithmetic": (flops + copies) / d.F32Rate,
 				"special functions": special / d.SpecialRate, "products": products / k.Rate, "launch": d.Launch}
-			assert.InEpsilon(t, max(d.Time(moved, flops, special), d.Launch+products/k.Rate), *k.Seconds, 1e-2, k.Name)
+			assert.InEpsilon(t, max(d.Time(moved, flops+copies, special), d.Launch+products/k.Rate), *k.Seconds, 1e-2, k.Name)
 			assert.InEpsilon(t, flops+products+1, *k.Flops+1, 1e-2, k.Name)
 			require.Contains(t, bounds, k.Roof)
 			for what, seconds := range bounds {

@@ -26,11 +26,12 @@ func inlineCheap(g *ir.Graph) {
 	inlined, multiplied, written := map[*ir.Value]form.Cost{}, operandsOf(g), tileOperands(g, sizes)
 	products := map[*ir.Value]bool{} // sums of products that nothing else reads, and that are written
 	folded := map[*ir.Value]bool{}   // all reductions of that kind
+	copied := copiedInputs(g, sizes)
 	for _, v := range g.Values {
 		if v.Body == nil {
 			continue
 		}
-		v.MapExprs(func(e *ir.Expr) *ir.Expr { return expandFitting(e, v, inlined, sizes) })
+		v.MapExprs(func(e *ir.Expr) *ir.Expr { return expandFitting(e, v, inlined, copied, sizes) })
 		if v.Reduce != nil {
 			if readers[v] == 1 && !unwritten[v] {
 				products[v], folded[v] = form.Crosses(v), true
@@ -127,17 +128,18 @@ func followsOne(v *ir.Value, reductions map[*ir.Value]bool) bool {
 
 // expandFitting substitutes the values of inlined that v loads, except those whose work would be repeated
 // along ranges of v on which the load does not depend.
-func expandFitting(e *ir.Expr, reader *ir.Value, inlined map[*ir.Value]form.Cost, sizes map[string]int64) *ir.Expr {
+// Inputs that are copied to tiles stay values.
+func expandFitting(e *ir.Expr, reader *ir.Value, inlined map[*ir.Value]form.Cost, copied map[*ir.Value]*ir.Value, sizes map[string]int64) *ir.Expr {
 	size := form.CostOf(e).Nodes
 	return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
-		if e.Op != ir.OpLoad || isLaidOut(e, reader) {
+		if e.Op != ir.OpLoad || isLaidOut(e, reader) || copied[reader] == e.From {
 			return e
 		}
 		c, ok := inlined[e.From]
 		if !ok {
 			return e
 		}
-		if repeats(e, reader) && c.Slots > freeSlots && !(c.Slots <= tileSlots && sharesTile(e, reader, sizes)) || size+c.Nodes > largestNodes {
+		if repeats(e, reader) && c.Slots > freeSlots && !splitsDims(e.From) && !(c.Slots <= tileSlots && sharesTile(e, reader, sizes)) || size+c.Nodes > largestNodes {
 			return e
 		}
 		size += c.Nodes

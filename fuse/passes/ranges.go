@@ -18,8 +18,8 @@ func fitRanges(g *ir.Graph) {
 		if v.Reduce == nil || v.Reduce.Rank != nil || form.Crosses(v) {
 			continue
 		}
-		f := fitting{g, v, facts}
-		for f.split() {
+		f := fitting{g: g, v: v, facts: facts, size: length}
+		for r, _ := f.split(); r != nil; r, _ = f.split() {
 		}
 		for f.join() {
 		}
@@ -31,26 +31,50 @@ type fitting struct {
 	g     *ir.Graph
 	v     *ir.Value
 	facts ir.Facts
+	size  func(*ir.Expr) int // of an expression, which other ranges are to lessen
+
+	inside bool // whether ranges are cut for where they have an index, so that each factor of their extents is at least 1
 }
 
 // split cuts a range in two where the index r becomes quotients and remainders by one size, and that leaves
-// fewer of them. By its own size there is nothing to cut off: kernels have no ranges of one index. It reports
-// whether it has.
-func (f *fitting) split() bool {
+// fewer of them. By its own size there is nothing to cut off: kernels have no ranges of one index. It returns
+// the range and what that became; nil where there is none to be cut.
+func (f *fitting) split() (r *ir.Range, parts []*ir.Range) {
 	for i, r := range f.v.Reduce.Ranges {
 		for _, n := range f.divisors(r) {
-			groups := ir.Simplify(ir.Apply(ir.OpFloorDiv, r.Extent, n), f.facts)
-			if groups.IsConst(1) || !ir.SameIndex(ir.Apply(ir.OpMul, groups, n), r.Extent, f.facts) {
+			parts := f.cut(r, n)
+			if parts == nil {
 				continue
 			}
-			outer, inner := f.g.NewRange(r.Name, groups), f.g.NewRange(r.Name, n)
-			at := ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, outer.At(), n), inner.At())
-			if f.replace(i, 1, []*ir.Range{outer, inner}, map[*ir.Range]*ir.Expr{r: at}) {
-				return true
+			ranges := slices.Replace(slices.Clone(f.v.Reduce.Ranges), i, i+1, parts...)
+			if f.replace(ranges, map[*ir.Range]*ir.Expr{r: placeOfDigits(parts)}) {
+				return r, parts
 			}
 		}
 	}
-	return false
+	return nil, nil
+}
+
+// cut is a range in two, the inner one of n points; nil where that is no whole number of parts, or one.
+func (f *fitting) cut(r *ir.Range, n *ir.Expr) []*ir.Range {
+	facts := f.facts
+	if f.inside {
+		facts.Within = []*ir.Range{r}
+	}
+	groups := ir.Simplify(ir.Apply(ir.OpFloorDiv, r.Extent, n), facts)
+	if groups.IsConst(1) || !ir.SameIndex(ir.Apply(ir.OpMul, groups, n), r.Extent, facts) {
+		return nil
+	}
+	return []*ir.Range{f.g.NewRange(r.Name, groups), f.g.NewRange(r.Name, n)}
+}
+
+// placeOfDigits is the index of a range over those that it was cut into, the outermost first.
+func placeOfDigits(parts []*ir.Range) *ir.Expr {
+	at := parts[0].At()
+	for _, r := range parts[1:] {
+		at = ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, at, r.Extent), r.At())
+	}
+	return at
 }
 
 // join makes one range of two neighbours where they are only read as one. It reports whether it has.
@@ -59,7 +83,8 @@ func (f *fitting) join() bool {
 	for i := range ranges[:len(ranges)-1] {
 		outer, inner := ranges[i], ranges[i+1]
 		whole := f.g.NewRange(outer.Name, ir.Simplify(ir.Apply(ir.OpMul, outer.Extent, inner.Extent), f.facts))
-		if f.replace(i, 2, []*ir.Range{whole}, ir.Digits([]*ir.Range{outer, inner}, whole.At())) {
+		joined := slices.Replace(slices.Clone(ranges), i, i+2, whole)
+		if f.replace(joined, ir.Digits([]*ir.Range{outer, inner}, whole.At())) {
 			return true
 		}
 	}
@@ -89,11 +114,9 @@ func (f *fitting) exprs() (out []*ir.Expr) {
 	return out
 }
 
-// replace puts ranges in place of count others from position i on, and expressions of them in place of
-// those. It changes nothing unless that makes the value's expressions shorter, and none of them has more
-// divisions.
-func (f *fitting) replace(i, count int, by []*ir.Range, with map[*ir.Range]*ir.Expr) bool {
-	ranges := slices.Replace(slices.Clone(f.v.Reduce.Ranges), i, i+count, by...)
+// replace gives the reduction other ranges, and expressions of them, or of new axes, in place of those that there were. It
+// changes nothing unless that makes the value's expressions smaller, and none of them has more divisions.
+func (f *fitting) replace(ranges []*ir.Range, with map[*ir.Range]*ir.Expr) bool {
 	facts := f.facts
 	facts.Within = slices.Concat(f.v.Axes, ranges)
 	fresh := map[*ir.Expr]*ir.Expr{}
@@ -102,7 +125,7 @@ func (f *fitting) replace(i, count int, by []*ir.Range, with map[*ir.Range]*ir.E
 	for _, e := range f.exprs() {
 		n := ir.Simplify(ir.Substitute(e, with), facts)
 		fits = fits && algebra.Divisions(n) <= algebra.Divisions(e)
-		before, after = before+length(e), after+length(n)
+		before, after = before+f.size(e), after+f.size(n)
 		fresh[e] = n
 	}
 	if !fits || after >= before {

@@ -24,6 +24,14 @@ const (
 	windowPadding = 4       // most channels after padding, as a multiple of those there are
 )
 
+// gathers is from how many elements of windows, which tiles would gather one by one, an input is laid out whatever is computed from them:
+// so many for each of the input, and so many more for two launches. Threads copy elements of 32 bits to shared memory
+// without a register, three to four times as fast as those of 16 bits.
+var gathers = map[int]struct{ each, launches float64 }{2: {0.5, 1 << 20}, 4: {3, 1 << 22}}
+
+// stencilReads is from how many reads of each element of the input threads read windows of few results line by line.
+const stencilReads = 2
+
 // Figures of products whose input is read as it lies, by blocks that copy what their windows cover.
 const (
 	haloOwn     = 64      // most channels of the results,
@@ -209,9 +217,10 @@ func productOfWindow(v *ir.Value, weight *ir.Expr, w *window) *windowed {
 	return p
 }
 
-// moves reports whether a window has several taps, or leaves elements out between its places.
+// moves reports whether a window has several taps, leaves elements out between its places, or reaches outside of the input.
 func moves(w *window) bool {
-	return slices.ContainsFunc(w.spans, func(s span) bool { return s.tap != nil || s.stride > 1 })
+	reaches := func(s span) bool { return w.load.Fill != nil || s.tap != nil || s.stride > 1 }
+	return slices.ContainsFunc(w.spans, reaches)
 }
 
 // moves reports whether the input is laid out for the sake of this product, at some sizes.
@@ -243,12 +252,37 @@ func (p *windowed) worth(sizes map[string]int64) bool {
 			return false
 		}
 	}
+	if p.reachesOnly() && p.fewColumns() {
+		return false // threads read such rows one by one
+	}
 	reuse := float64(windowReuse)
 	if p.few(sizes) && slices.ContainsFunc(p.input.spans, func(s span) bool { return s.tap != nil }) {
 		reuse = windowFewer
 	}
 	work := p.work(sizes)
-	return work >= least && work >= reuse*algebra.PointsAt(p.input.load.From.Axes, sizes) && p.large(sizes)
+	return work >= least && p.large(sizes) && (work >= reuse*algebra.PointsAt(p.input.load.From.Axes, sizes) || p.gathers(sizes))
+}
+
+// gathers reports whether tiles would gather so many elements of windows that laying the input out takes less time, although
+// few results share each.
+func (p *windowed) gathers(sizes map[string]int64) bool {
+	if p.exact || !moves(p.input) || p.fewColumns() {
+		return false
+	}
+	rows, input := algebra.PointsAt(p.own, sizes), algebra.PointsAt(p.input.load.From.Axes, sizes)
+	elements, least := p.work(sizes)/rows, gathers[p.weight.Type.Size()]
+	return elements >= least.each*input+least.launches && (rows >= windowRows || elements < stencilReads*input)
+}
+
+// reachesOnly reports whether windows are points, some of which are outside of the input.
+func (p *windowed) reachesOnly() bool {
+	return p.input.load.Fill != nil && !slices.ContainsFunc(p.input.spans, func(s span) bool { return s.tap != nil || s.stride > 1 })
+}
+
+// fewColumns reports whether a sum is so short that threads read windows row by row.
+func (p *windowed) fewColumns() bool {
+	columns := algebra.Product(p.v.Reduce.Ranges)
+	return columns.Op == ir.OpConst && columns.Int <= form.FewColumns
 }
 
 // large reports whether a product has rows and channels enough for tensor cores, and work enough for
@@ -262,8 +296,8 @@ func (p *windowed) large(sizes map[string]int64) bool {
 // short reports whether a sum is so short, and of so few channels, that threads read windows row by row, from the input as
 // it is: laid out it would be padded to several times its size.
 func (p *windowed) short(sizes map[string]int64) bool {
-	columns, channels := algebra.Product(p.v.Reduce.Ranges), p.input.channels().Extent
-	return columns.Op == ir.OpConst && columns.Int <= form.FewColumns && channels.Op == ir.OpConst && channels.Int <= windowShort &&
+	channels := p.input.channels().Extent
+	return p.fewColumns() && channels.Op == ir.OpConst && channels.Int <= windowShort &&
 		p.v.Reduce.Where == nil && moves(p.input) && algebra.PointsAt(p.own, sizes) >= windowRows
 }
 

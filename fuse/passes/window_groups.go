@@ -119,7 +119,7 @@ func groupedBy(g *ir.Graph, v *ir.Value, axis *ir.Range, size int64) (made []*ir
 		if e.Op == ir.OpLoad {
 			for d := range e.Args {
 				if c := channelOf(e, d, group, reduce.Ranges); c != nil {
-					e = splitAxis(g, e, d, group, c)
+					e = splitDim(g, e, d, []*ir.Range{group, c})
 					made = append(made, e.From)
 					break
 				}
@@ -154,25 +154,26 @@ func channelOf(load *ir.Expr, d int, group *ir.Range, ranges []*ir.Range) *ir.Ra
 	return nil
 }
 
-// splitAxis is a load of a view in which axis d is split into the groups and the channels of each, so that
-// later passes find an axis for each.
-func splitAxis(g *ir.Graph, load *ir.Expr, d int, group, channel *ir.Range) *ir.Expr {
+// splitDim is a load of a view in which dim d is split into one for each of some ranges, over which the load goes through it.
+func splitDim(g *ir.Graph, load *ir.Expr, d int, parts []*ir.Range) *ir.Expr {
 	var shape, at, from []*ir.Expr
 	for i, a := range load.From.Axes {
-		if i == d {
-			shape, at = append(shape, group.Extent, channel.Extent), append(at, group.At(), channel.At())
+		if i != d {
+			shape, at = append(shape, a.Extent), append(at, load.Args[i])
 			continue
 		}
-		shape, at = append(shape, a.Extent), append(at, load.Args[i])
+		for _, r := range parts {
+			shape, at = append(shape, r.Extent), append(at, r.At())
+		}
 	}
 	axes := g.NewAxes(shape)
 	for i, k := 0, 0; i < len(load.Args); i, k = i+1, k+1 {
-		index := axes[k].At()
 		if i == d {
-			k++
-			index = ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, index, channel.Extent), axes[k].At())
+			from = append(from, placeOfDigits(axes[k:k+len(parts)]))
+			k += len(parts) - 1
+			continue
 		}
-		from = append(from, index)
+		from = append(from, axes[k].At())
 	}
 	view := g.Adopt(&ir.Value{Name: load.From.Name + "_groups", Type: load.From.Type, Axes: axes,
 		Body: ir.Load(load.From, from, nil), Origin: load.From.Origin})

@@ -240,7 +240,7 @@ func isLaidOut(load *ir.Expr, reader *ir.Value) bool {
 		return false
 	}
 	last := load.Args[len(load.Args)-1]
-	if last.Op != ir.OpRange {
+	if last.Op != ir.OpRange || splitsDims(load.From) {
 		return false
 	}
 	if holdsPatches(load, reader) {
@@ -248,6 +248,49 @@ func isLaidOut(load *ir.Expr, reader *ir.Value) bool {
 	}
 	p := windowedProduct(reader)
 	return p != nil && (moves(p.input) || reordered(p.input.load.From)) && (last.Range == p.input.channels() || slices.Contains(p.own, last.Range))
+}
+
+// splitsDims reports whether a value is a view that divides dims of a tensor into several: its elements are where they were.
+func splitsDims(v *ir.Value) bool {
+	if v.Body.Op != ir.OpLoad || v.Body.Fill != nil || len(v.Axes) <= len(v.Body.Args) {
+		return false
+	}
+	rest := v.Axes
+	for d, at := range v.Body.Args {
+		n := 1
+		for n < len(rest) && !ir.SameSize(algebra.Product(rest[:n]), v.Body.From.Axes[d].Extent) {
+			n++
+		}
+		if len(rest) == 0 || !ir.SameIndex(at, placeOfDigits(rest[:n]), ir.Facts{}) {
+			return false
+		}
+		rest = rest[n:]
+	}
+	return len(rest) == 0
+}
+
+// copiedInputs is, of each product whose windows are copied from the input as it is, that input, and the same of views between
+// the two: threads copy elements, or lines of them, and compute nothing on the way, where a tile would compute each element at
+// each tap.
+func copiedInputs(g *ir.Graph, sizes map[string]int64) map[*ir.Value]*ir.Value {
+	out := map[*ir.Value]*ir.Value{}
+	if !mayAddKernels(g) {
+		return out
+	}
+	for _, v := range g.Values {
+		p := windowedProduct(v)
+		if p == nil || p.weight.Type == ir.F32 && !g.TF32 || p.work(sizes) < windowWork || !p.short(sizes) && !p.staged(sizes) {
+			continue
+		}
+		readers, from := []*ir.Value{v}, p.input.load.From
+		for !from.IsInput() && from.Reduce == nil && from.Body.Op == ir.OpLoad {
+			readers, from = append(readers, from), from.Body.From
+		}
+		for _, r := range readers {
+			out[r] = from
+		}
+	}
+	return out
 }
 
 // reordered reports whether neighbours in an image are not contiguous in what it is read from.

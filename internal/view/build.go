@@ -152,7 +152,7 @@ func (p *page) kernel(g Graph, k *ir.Kernel, n *explain.KernelNote, units []unit
 		out.Ops = append(out.Ops, p.op(op))
 	}
 	for _, w := range n.Work {
-		out.Work = append(out.Work, workData{p.expr(w.Points), w.Flops, w.Special, w.Products})
+		out.Work = append(out.Work, workData{p.expr(w.Points), w.Flops + w.Copies, w.Special, w.Products})
 	}
 	for i, v := range body.Variants {
 		c := classData{When: p.expr(v.When), Terms: n.Classes[i].Terms, Strategy: v.Strategy.String(), Doc: v.Strategy.Info().Doc,
