@@ -148,6 +148,40 @@ func TestStateRuns(t *testing.T) {
 	assert.ErrorIs(t, new(runtime.State).Set("a", a), runtime.ErrClosed)
 }
 
+// TestStateIsQueued: runs that are queued on a stream find what those ahead of them have left.
+func TestStateIsQueued(t *testing.T) {
+	t.Parallel()
+	f := loadState(t, "count")
+	s, err := f.NewState(map[string]int64{"N": 3})
+	require.NoError(t, err)
+	defer s.Close()
+	stream, err := f.Device().NewStream()
+	require.NoError(t, err)
+	defer stream.Close()
+	x, err := f.Device().NewBuffer(ir.F32, 3)
+	require.NoError(t, err)
+	defer x.Close()
+	y, err := f.Device().NewBuffer(ir.F32, 3)
+	require.NoError(t, err)
+	defer y.Close()
+	require.NoError(t, x.Upload(ramp(t, 1, 3)))
+	args := runtime.Args{"x": x, "y": y}
+	for range 3 {
+		require.NoError(t, s.Queue(t.Context(), stream, f, args))
+	}
+	require.NoError(t, stream.Wait(t.Context()))
+	seen, err := s.Get("n")
+	require.NoError(t, err)
+	assert.Equal(t, 3.0, seen.At())
+	last, err := y.Tensor()
+	require.NoError(t, err)
+	assert.Equal(t, []float32{2, 4, 6}, last.Float32s(), "twice x, as two runs were ahead")
+	args["y"] = ramp(t, 1, 3)
+	assert.ErrorIs(t, s.Queue(t.Context(), stream, f, args), runtime.ErrArgument)
+	_, err = s.Get("n")
+	assert.NoError(t, err)
+}
+
 // TestStateArguments: a plain run takes the memory of a state for its next value where that is right,
 // and says why where it is not.
 func TestStateArguments(t *testing.T) {

@@ -72,8 +72,18 @@ func (g *generator) params() {
 			p.Params = append(p.Params, param)
 			continue
 		}
+		if b.Over != nil {
+			continue
+		}
 		g.places[b] = ir.LaunchArg{Kind: ir.ArgTemp, Index: len(p.Temps)}
 		p.Temps = append(p.Temps, ir.Temp{Bytes: g.size(memoryOf(b))})
+	}
+	for _, b := range g.plan.Buffers {
+		own := b
+		for own.Over != nil {
+			own = own.Over
+		}
+		g.places[b] = g.places[own]
 	}
 }
 

@@ -162,6 +162,7 @@ func (e *rowEmitter) passOver(number int, sec *ir.Section, inRegisters map[*ir.L
 	states := e.states(sec)
 	if e.rowKind.pass != nil {
 		e.rowKind.pass(number, sec, full, states)
+		e.readsAhead(number)
 		e.mergeStates(sec, states)
 		return
 	}

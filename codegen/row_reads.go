@@ -161,6 +161,7 @@ func (e *rowEmitter) earlyRows() {
 // lookUps issues reads of later sections whose offsets are read themselves, such as the score of a target, before
 // the threads of the row exchange their partial results: the two latencies overlap.
 func (e *rowEmitter) lookUps(number int) {
+	e.readsAhead(number)
 	if e.stays || e.accumulates {
 		return
 	}
@@ -171,6 +172,25 @@ func (e *rowEmitter) lookUps(number int) {
 				e.rowLocals(ir.LocalRef(l))
 			}
 		}
+	}
+}
+
+// readsAhead issues the reads that have to be complete before the threads of the row exchange their partial results.
+// A barrier is part of that exchange, but not within a warp, nor where blocks that stay send each other their results.
+func (e *rowEmitter) readsAhead(number int) {
+	found := false
+	for _, a := range e.v.Ahead {
+		if a.Section == number {
+			e.rowLocals(ir.LocalRef(a.Local))
+			found = true
+		}
+	}
+	switch s := e.v.Schedule; {
+	case !found:
+	case s.Cluster > 1 && e.stays:
+		e.line("__threadfence();")
+	case s.Cluster <= 1 && 1 < s.RowThreads && s.RowThreads <= 32:
+		e.line("__syncwarp();")
 	}
 }
 

@@ -24,7 +24,8 @@ import (
 func families(t testing.TB) []family {
 	return slices.Concat(programFamilies(t), rowFamilies(), foldFamilies(), productFamilies(), sliceFamilies(), tileFamilies(),
 		networkFamilies(t), attendFamilies(t), chainFamilies(t), moveFamilies(), placeFamilies(), checkFamilies(), scatterFamilies(),
-		windowFamilies(), oddRowFamilies(), acrossFamilies(), shortScanFamilies(), aloneFamilies(), concatFamilies(), stepFamilies(t))
+		windowFamilies(), oddRowFamilies(), acrossFamilies(), shortScanFamilies(), aloneFamilies(), concatFamilies(), overFamilies(),
+		stepFamilies(t))
 }
 
 // A row is a program of the table.

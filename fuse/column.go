@@ -24,6 +24,9 @@ func (lo columnKernel) flatVariants() []*ir.Variant {
 	if storesBetween(sections, lane) {
 		vector = 1
 	}
+	if len(lo.k.Cols) == 0 && lo.streams() > mostStreams {
+		vector = 1
+	}
 	one := lo.oneGather(sections, lane, vector)
 	halves := len(lo.k.Cols) > 0 && lo.loopsColumns(algebra.Product(lo.k.Cols)) // few columns, or a window for each row
 	flat := lo.aligned(along{sections: sections, lane: lane, vector: vector, halves: halves}, false, func(vector int) (ir.Schedule, *ir.Expr) {
@@ -54,6 +57,10 @@ func (lo columnKernel) flatVariants() []*ir.Variant {
 	})
 	return slices.Concat(lo.tileVariants(sections, lane), lo.groupScans(sections, lane), lo.pipelinedScans(sections, lane), one, lo.slabVariants(sections, lane, vector, words), lo.fewColumns(along{sections: sections, lane: lane, vector: vector}), lo.flattened(lo.alone(flat, sections, lane), sections, lane, vector))
 }
+
+// mostStreams is up to how many tensors with an element for each point a thread has vectors of. A vector of eight of each of
+// 128, as in an optimizer's step for 16 small parameters, spilled 4 KiB a thread, for which the driver keeps 0.46 GiB.
+const mostStreams = 64
 
 // storesApart is the largest stride, in elements, between results of neighbouring rows where a thread stores the
 // results of a whole window, which lie between.

@@ -1,7 +1,9 @@
 package fuse
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -37,4 +39,30 @@ func TestWindowsAreLoopsInAThread(t *testing.T) {
 
 func TestFewColumnsInASymbol(t *testing.T) {
 	compareAtSizes(t, `@bench(K=8) graph g(x: f32[N, K, M]) -> (y: f32[N, M]) { y = sum(x, axis=1) }`)
+}
+
+// TestThreadsOfManyTensorsHaveNoVectors: where a point has an element of each of very many tensors, a thread has one of them.
+func TestThreadsOfManyTensorsHaveNoVectors(t *testing.T) {
+	widest := func(n int) (vector, args int) {
+		var in, out, body strings.Builder
+		for i := range n {
+			fmt.Fprintf(&in, ", x%d: bf16[768]", i)
+			fmt.Fprintf(&out, "y%d: bf16[768], ", i)
+			fmt.Fprintf(&body, "y%d = x%d * s\n", i, i)
+		}
+		p, err := Plan(parse(t, fmt.Sprintf("graph g(s: bf16[]%s) -> (%s) {\n%s}", in.String(), strings.TrimSuffix(out.String(), ", "), body.String())),
+			Options{Device: ir.Devices()[0]})
+		require.NoError(t, err)
+		for _, k := range p.Kernels {
+			args = max(args, len(k.Args))
+			for _, v := range k.Variants {
+				vector = max(vector, v.Schedule.Vector)
+			}
+		}
+		return vector, args
+	}
+	vector, args := widest(16)
+	assert.Equal(t, []int{8, 33}, []int{vector, args})
+	vector, args = widest(50)
+	assert.Equal(t, []int{1, 101}, []int{vector, args})
 }

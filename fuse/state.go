@@ -31,24 +31,29 @@ func (pr *program) decideUpdates(p *ir.Plan) {
 		}
 		k, why := pr.refusesInPlace(p, b)
 		b.InPlace, b.Apart = why == "", why
-		if !b.InPlace {
-			continue
-		}
-		for i, a := range k.Args {
-			if a.Buffer == b || a.Buffer == b.Updates {
-				a.Shared = true
-				if k.Like != nil {
-					k.Like.Args[i].Shared = true // whose text serves both
-				}
-			}
+		if b.InPlace {
+			share(k, b, b.Updates)
 		}
 	}
+	pr.decideOver(p)
 	for _, k := range p.Kernels {
 		for _, v := range k.Variants {
 			for _, l := range v.Locals {
 				if r := algebra.ReadIn(l.Def); r != nil && r.Arg.Shared {
 					l.EvictFirst, l.EvictLast = nil, nil // such reads go past what the kernel writes
 				}
+			}
+		}
+	}
+}
+
+// share says of two arguments of a kernel that their memory may be one.
+func share(k *ir.Kernel, next, old *ir.Buffer) {
+	for i, a := range k.Args {
+		if a.Buffer == next || a.Buffer == old {
+			a.Shared = true
+			if k.Like != nil {
+				k.Like.Args[i].Shared = true // whose text serves both
 			}
 		}
 	}
@@ -66,11 +71,30 @@ func (pr *program) refusesInPlace(p *ir.Plan, next *ir.Buffer) (writer *ir.Kerne
 			writer = k
 		}
 	}
+	u := pr.updateBy(p, writer, next, old)
+	if u.from == nil {
+		return writer, "" // nobody reads the present value from here on
+	}
+	return writer, u.refusal(old.Name, writer.Name)
+}
+
+// update is a kernel that reads the present value of a state and writes the next one.
+type update struct {
+	*program
+	k        *ir.Kernel         // that has the body
+	from, to *ir.Arg            // of its arguments; from is nil where it does not read the present value
+	alone    bool               // the kernel shares its launch with no other
+	ahead    [][]ir.Ahead       // of each body, the reads that are complete before it stores; nil for none
+	past     map[*ir.Local]bool // those of the body in question
+}
+
+// updateBy is what a kernel does to the next value.
+func (pr *program) updateBy(p *ir.Plan, writer *ir.Kernel, next, old *ir.Buffer) *update {
 	body := writer
 	if writer.Like != nil {
 		body = writer.Like
 	}
-	u := &update{program: pr, k: body}
+	u := &update{program: pr, k: body, alone: slices.Contains(p.Launched(), writer) && writer.LastBlock == nil}
 	for i, a := range writer.Args {
 		switch a.Buffer {
 		case old:
@@ -79,27 +103,23 @@ func (pr *program) refusesInPlace(p *ir.Plan, next *ir.Buffer) (writer *ir.Kerne
 			u.to = body.Args[i]
 		}
 	}
-	if u.from == nil {
-		return writer, "" // nobody reads the present value from here on
-	}
-	if slices.Contains(p.Launched(), writer) && writer.LastBlock == nil {
-		return writer, u.refusal(old.Name, writer.Name)
-	}
-	return writer, fmt.Sprintf("kernel %s shares its launch with another", writer.Name)
-}
-
-// update is a kernel that reads the present value of a state and writes the next one.
-type update struct {
-	*program
-	k        *ir.Kernel
-	from, to *ir.Arg
+	return u
 }
 
 // refusal is why some body of the kernel must not write where it reads; "" where all may.
 func (u *update) refusal(state, kernel string) string {
-	for _, v := range u.k.Variants {
+	if !u.alone {
+		return fmt.Sprintf("kernel %s shares its launch with another", kernel)
+	}
+	for i, v := range u.k.Variants {
+		u.past = map[*ir.Local]bool{}
+		if u.ahead != nil {
+			for _, a := range u.ahead[i] {
+				u.past[a.Local] = true
+			}
+		}
 		switch {
-		case !v.Strategy.Info().Apart || len(u.k.Accumulated) > 0 || u.sharesReads(v):
+		case len(u.k.Accumulated) > 0 || u.sharesReads(v):
 			return fmt.Sprintf("threads of kernel %s share what they read of %s", kernel, state)
 		case !u.aligned(v):
 			return fmt.Sprintf("kernel %s reads other elements of %s than the one it replaces at that point", kernel, state)
@@ -113,7 +133,14 @@ func (u *update) refusal(state, kernel string) string {
 // sharesReads reports whether a body reads the present value where one thread does it for others, or
 // ahead of the pass that needs it.
 func (u *update) sharesReads(v *ir.Variant) bool {
-	return slices.ContainsFunc(slices.Concat(v.Staged, v.Early), func(l *ir.Local) bool {
+	shared := slices.Concat(v.Staged, v.Early)
+	switch info := v.Strategy.Info(); {
+	case u.ahead != nil && info.May&ir.PartAhead != 0: // a block reads its own rows for its threads, each before it is worked on
+		shared = v.Early
+	case !info.Apart:
+		return true
+	}
+	return slices.ContainsFunc(shared, func(l *ir.Local) bool {
 		found := false
 		eachRead(func(r *ir.Expr) { found = found || r.Arg == u.from }, l.Def)
 		return found
@@ -123,17 +150,7 @@ func (u *update) sharesReads(v *ir.Variant) bool {
 // aligned reports whether each element of the present value is read only at the point of the kernel
 // that writes it: all accesses have one index function, which takes no value twice.
 func (u *update) aligned(v *ir.Variant) bool {
-	var offset *ir.Expr
-	for _, sec := range v.Sections {
-		for _, s := range sec.Stores {
-			if s.Arg == u.to {
-				if offset != nil || s.Guard != nil {
-					return false
-				}
-				offset = s.Offset
-			}
-		}
-	}
+	offset := u.place(v)
 	if offset == nil || !u.distinct(slices.Concat(v.Rows(u.k), u.k.Cols), offset) {
 		return false
 	}
@@ -145,6 +162,21 @@ func (u *update) aligned(v *ir.Variant) bool {
 	return true
 }
 
+// place is where a body stores the next value; nil where it does so at several places, or not everywhere.
+func (u *update) place(v *ir.Variant) (offset *ir.Expr) {
+	for _, sec := range v.Sections {
+		for _, s := range sec.Stores {
+			if s.Arg == u.to {
+				if offset != nil || s.Guard != nil {
+					return nil
+				}
+				offset = s.Offset
+			}
+		}
+	}
+	return offset
+}
+
 // reads are the reads of the present value in a body.
 func (u *update) reads(v *ir.Variant) (out []*ir.Expr) {
 	keep := func(r *ir.Expr) {
@@ -153,17 +185,29 @@ func (u *update) reads(v *ir.Variant) (out []*ir.Expr) {
 		}
 	}
 	for _, l := range v.Locals {
-		eachRead(keep, l.Def)
+		if !u.past[l] {
+			u.eachRead(keep, l.Def)
+		}
 	}
 	for _, sec := range v.Sections {
 		for _, s := range sec.Stores {
-			eachRead(keep, s.Value, s.Offset, s.Guard)
+			u.eachRead(keep, s.Value, s.Offset, s.Guard)
 		}
 		for _, f := range sec.Folds {
-			eachRead(keep, f.Where, f.Body, f.Index, f.Rescale)
+			u.eachRead(keep, f.Where, f.Body, f.Index, f.Rescale)
 		}
 	}
 	return out
+}
+
+// eachRead calls f for the reads in expressions but those that are ahead of all stores.
+func (u *update) eachRead(f func(*ir.Expr), exprs ...*ir.Expr) {
+	ir.WalkThrough(func(e *ir.Expr) bool {
+		if e.Op == ir.OpRead {
+			f(e)
+		}
+		return e.Op != ir.OpLocal || !u.past[e.Local]
+	}, exprs...)
 }
 
 // ordered reports whether nothing needs the present value once the next one is stored: no later store,
@@ -171,10 +215,14 @@ func (u *update) reads(v *ir.Variant) (out []*ir.Expr) {
 func (u *update) ordered(v *ir.Variant) bool {
 	ok := true
 	reading := func(exprs ...*ir.Expr) {
-		eachRead(func(r *ir.Expr) { ok = ok && r.Arg != u.from }, exprs...)
+		u.eachRead(func(r *ir.Expr) { ok = ok && r.Arg != u.from }, exprs...)
 	}
 	written := len(u.k.Cols) > 0 // or to be: what another pass reads, another thread may
-	for _, sec := range v.Sections {
+	exchanged := u.exchanged(v)
+	for n, sec := range v.Sections {
+		if n < exchanged { // these passes are over when the first thread stores
+			continue
+		}
 		at := slices.IndexFunc(sec.Stores, func(s *ir.Store) bool { return s.Arg == u.to })
 		for i, s := range sec.Stores {
 			if at < 0 && written || at >= 0 && i > at {

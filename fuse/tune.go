@@ -30,7 +30,7 @@ func beforeChoices(k *ir.Kernel) *ir.Kernel {
 	before.Name, before.When, before.Args = "", nil, make([]*ir.Arg, len(k.Args))
 	for i, a := range k.Args {
 		arg, buffer := *a, *a.Buffer
-		buffer.Slot, buffer.When, buffer.InPlace, buffer.Apart = 0, nil, false, ""
+		buffer.Slot, buffer.When, buffer.InPlace, buffer.Apart, buffer.Over = 0, nil, false, "", nil
 		arg.Shared, arg.Buffer, before.Args[i] = false, &buffer, &arg
 	}
 	return &before

@@ -136,6 +136,7 @@ const (
 	PartLeast
 	PartKeep
 	PartEarly
+	PartAhead
 	PartLastBlock
 )
 
@@ -158,6 +159,7 @@ var parts = []struct {
 	{"a least length", func(_ *Kernel, v *Variant) bool { return v.Least > 0 }},
 	{"kept values", func(_ *Kernel, v *Variant) bool { return len(v.Keep) > 0 }},
 	{"early reads", func(_ *Kernel, v *Variant) bool { return len(v.Early) > 0 }},
+	{"reads ahead of stores", func(_ *Kernel, v *Variant) bool { return len(v.Ahead) > 0 }},
 	{"a last-block reduction", func(_ *Kernel, v *Variant) bool { return v.LastBlock != nil }},
 }
 

@@ -44,6 +44,9 @@ type Buffer struct {
 	Updates *Buffer
 	InPlace bool
 	Apart   string
+	// Over, of a temporary, is the temporary whose memory it may have though one kernel needs both: it reads that one for
+	// the last time, each element before it is stored to. Both are of one type and size.
+	Over *Buffer
 }
 
 // PartsIn lists the buffer's parts that a kernel computes.
@@ -102,7 +105,7 @@ type Arg struct {
 	Type   DType
 	Buffer *Buffer
 	Write  bool
-	Shared bool // its memory may be that of another Arg: see Buffer.InPlace
+	Shared bool // its memory may be that of another Arg: see Buffer.InPlace and Buffer.Over
 }
 
 // Local is a value that lives inside a kernel. Its definition holds OpLocal,
@@ -212,6 +215,12 @@ type Section struct {
 	Partials []*Partial // of a FullLevel section in a kernel that accumulates over rows
 }
 
+// Exchanges reports whether the section ends with an exchange among the threads that share a row, where some do: each gets
+// the results of folds of the whole row.
+func (s *Section) Exchanges() bool {
+	return s.Level == FullLevel && slices.ContainsFunc(s.Folds, func(f *Fold) bool { return f.Prefix == WholeRow })
+}
+
 // Scans returns the section's folds that are scans, in dependence order.
 func (s *Section) Scans() []*Fold {
 	var out []*Fold
@@ -253,7 +262,9 @@ type Variant struct {
 	// section that reads it.
 	Keep []*Local
 	// Early are reads of RowMapping that the first pass issues and a later one needs.
-	Early      []*Local
+	Early []*Local
+	// Ahead are reads, of RowMapping, of single elements that later sections need, when these may have been stored to.
+	Ahead      []Ahead
 	Contract   *Contract  // of the mappings of products
 	Sort       *Sort      // of the sort template, which has no sections
 	Scatter    *Scatter   // of the mappings of scatters, HistogramMapping among them
@@ -273,6 +284,13 @@ type Variant struct {
 	// LastBlock is the body of Kernel.LastBlock in blocks of this variant: it has their
 	// threads, and works on their rows. Nil where the kernel has no LastBlock.
 	LastBlock *Variant
+}
+
+// Ahead is a read of one element of the row. It is complete before any thread of the row gets the results of a section's
+// folds, so that the sections behind that one may store to the element.
+type Ahead struct {
+	Local   *Local // of RowLevel; a read, or a cast of one
+	Section int    // a pass with folds of the whole row
 }
 
 // operands lists the sides of a body's products.

@@ -56,7 +56,11 @@ func sharedNames(k *Kernel) string {
 func bufferText(b *Buffer) string {
 	text := fmt.Sprintf("%s: %s%s ", b.Name, b.Type, shapeText(b.Shape))
 	if b.Kind == TempBuffer {
-		return text + fmt.Sprintf("temporary, slot %d", b.Slot)
+		text += fmt.Sprintf("temporary, slot %d", b.Slot)
+		if b.Over != nil {
+			text += ", over " + b.Over.Name
+		}
+		return text
 	}
 	text += [...]string{InputBuffer: "input", OutputBuffer: "output", CheckBuffer: "check"}[b.Kind]
 	switch {
@@ -207,6 +211,7 @@ type variantPrinter struct {
 	kept   map[*Local]bool
 	early  map[*Local]bool
 	staged map[*Local]bool
+	ahead  map[*Local]int // the number of the section, from 1
 }
 
 func setOf(list []*Local) map[*Local]bool {
@@ -218,7 +223,12 @@ func setOf(list []*Local) map[*Local]bool {
 }
 
 func variantText(k *Kernel, v *Variant) string {
-	p := &variantPrinter{kept: setOf(v.Keep), early: setOf(v.Early), staged: setOf(v.Staged)}
+	p := &variantPrinter{kept: setOf(v.Keep), early: setOf(v.Early), staged: setOf(v.Staged), ahead: map[*Local]int{}}
+	for _, a := range v.Ahead {
+		if sharedNames(k) != "" { // else nothing is stored to that is read
+			p.ahead[a.Local] = a.Section + 1
+		}
+	}
 	p.locals, p.ranges = bodyNames(k, v)
 	p.parts(k, v)
 	for _, s := range v.Sections {
@@ -299,6 +309,9 @@ func (p *variantPrinter) local(l *Local) {
 	}
 	if p.early[l] {
 		notes = append(notes, "early")
+	}
+	if n := p.ahead[l]; n > 0 {
+		notes = append(notes, "complete before the results of section "+strconv.Itoa(n))
 	}
 	if p.staged[l] {
 		notes = append(notes, "through shared memory")

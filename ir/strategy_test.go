@@ -65,7 +65,8 @@ func suitsWith(info *StrategyInfo, has Parts) error {
 	on := func(p Parts) int { return flag(has&p != 0) }
 	k := &Kernel{Template: info.Template, Cols: make([]*Range, on(PartColumns)), Accumulated: make([]*Range, on(PartAccumulate))}
 	v := &Variant{Schedule: Schedule{Mapping: info.Mapping}, TensorMaps: make([]*TMAView, on(PartTensorMaps)), Staged: make([]*Local, on(PartStaged)),
-		Run: on(PartRun), Least: on(PartLeast), Keep: make([]*Local, on(PartKeep)), Early: make([]*Local, on(PartEarly))}
+		Run: on(PartRun), Least: on(PartLeast), Keep: make([]*Local, on(PartKeep)), Early: make([]*Local, on(PartEarly)),
+		Ahead: make([]Ahead, on(PartAhead))}
 	if has&PartContract != 0 {
 		v.Contract = &Contract{}
 	}

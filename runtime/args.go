@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -36,7 +37,8 @@ func (s *signature) resolveInputs(d *Device, args Args, out []argument) error {
 }
 
 // resolveOutputs checks the outputs against their shapes in b.
-func (s *signature) resolveOutputs(d *Device, args Args, b *binding, out []argument) error {
+func (s *signature) resolveOutputs(d *Device, args Args, b *binding, scratch *callScratch) error {
+	out := scratch.args
 	for i := s.inputs; i < len(s.params); i++ {
 		if err := s.resolve(d, args, i, out); err != nil {
 			return err
@@ -50,7 +52,7 @@ func (s *signature) resolveOutputs(d *Device, args Args, b *binding, out []argum
 	if len(args) != len(s.params) {
 		return s.surplus(args)
 	}
-	return s.overlap(out)
+	return s.overlap(out, scratch.extents)
 }
 
 func (s *signature) resolve(d *Device, args Args, i int, out []argument) error {
@@ -130,9 +132,56 @@ func (s *signature) surplus(args Args) error {
 		diag.Names(known))
 }
 
+// An extent is the addresses that an argument has.
+type extent struct {
+	from, to uintptr
+	output   bool
+}
+
+// extent is what an argument has; empty where it has nothing. That of a buffer stands for its memory: no other argument
+// has the address of the Buffer.
+func (a *argument) extent() (e extent) {
+	switch {
+	case a.buffer != nil && a.buffer.bytes > 0:
+		e.from = uintptr(unsafe.Pointer(a.buffer))
+		e.to = e.from + 1
+	case a.buffer == nil && len(a.host) > 0:
+		e.from = uintptr(unsafe.Pointer(&a.host[0]))
+		e.to = e.from + uintptr(len(a.host))
+	}
+	return e
+}
+
 // overlap refuses outputs that share memory with another argument: kernels assume
-// that they do not.
-func (s *signature) overlap(args []argument) error {
+// that they do not. An optimizer's step has a thousand arguments, so they are sorted, in room for as many as there are, and
+// only where some overlap all pairs are looked at.
+func (s *signature) overlap(args []argument, room []extent) error {
+	all := room[:len(args)]
+	for i := range args {
+		all[i] = args[i].extent()
+		all[i].output = i >= s.inputs
+	}
+	for i := s.inputs; i < len(args); i++ {
+		if at := s.states[i]; at >= 0 && s.params[i].InPlace && args[i].is(&args[at]) {
+			all[at] = extent{} // what overlaps it overlaps the output
+		}
+	}
+	slices.SortFunc(all, func(a, b extent) int { return cmp.Compare(a.from, b.from) })
+	var end, ofOutputs uintptr
+	for _, e := range all {
+		if e.from < e.to && (e.from < ofOutputs || e.output && e.from < end) {
+			return s.overlapOfPairs(args)
+		}
+		end = max(end, e.to)
+		if e.output {
+			ofOutputs = max(ofOutputs, e.to)
+		}
+	}
+	return nil
+}
+
+// overlapOfPairs looks for the first pair that overlap refuses.
+func (s *signature) overlapOfPairs(args []argument) error {
 	for i := s.inputs; i < len(args); i++ {
 		for j := range i {
 			if !args[i].meets(&args[j]) {
@@ -158,7 +207,7 @@ func (a *argument) is(b *argument) bool {
 	if a.buffer != nil || b.buffer != nil {
 		return a.buffer == b.buffer
 	}
-	return len(a.host) == len(b.host) && &a.host[0] == &b.host[0]
+	return len(a.host) == len(b.host) && unsafe.SliceData(a.host) == unsafe.SliceData(b.host)
 }
 
 func (a *argument) meets(b *argument) bool {

@@ -31,11 +31,14 @@ type Function struct {
 }
 
 // callScratch is what checking a call writes to.
-type callScratch struct{ args []argument }
+type callScratch struct {
+	args    []argument
+	extents []extent
+}
 
 func newFunction(d *Device, s signature, x executable) *Function {
 	f := &Function{device: d, signature: s, executable: x, calls: newGate()}
-	f.scratch.New = func() any { return &callScratch{args: make([]argument, len(s.params))} }
+	f.scratch.New = func() any { return &callScratch{make([]argument, len(s.params)), make([]extent, len(s.params))} }
 	return f
 }
 
@@ -238,7 +241,7 @@ func (f *Function) Queue(ctx context.Context, s *Stream, args Args) (err error) 
 	}
 	scratch := f.take()
 	defer f.put(scratch)
-	if b, err = f.resolve(ctx, args, scratch.args); err != nil {
+	if b, err = f.resolve(ctx, args, scratch); err != nil {
 		return err
 	}
 	for i := range scratch.args {
@@ -254,11 +257,11 @@ func (f *Function) Queue(ctx context.Context, s *Stream, args Args) (err error) 
 	return f.explain(f.executable.enqueue(ctx, s.queue, b, scratch.args))
 }
 
-// resolve checks all arguments into out and binds the sizes.
-func (f *Function) resolve(ctx context.Context, args Args, out []argument) (*binding, error) {
-	b, err := f.bindInputs(ctx, args, out)
+// resolve checks all arguments into scratch and binds the sizes.
+func (f *Function) resolve(ctx context.Context, args Args, scratch *callScratch) (*binding, error) {
+	b, err := f.bindInputs(ctx, args, scratch.args)
 	if err == nil {
-		err = asArgument(f.signature.resolveOutputs(f.device, args, b, out))
+		err = asArgument(f.signature.resolveOutputs(f.device, args, b, scratch))
 	}
 	return b, err
 }
@@ -285,7 +288,7 @@ func (f *Function) run(ctx context.Context, args Args, m *measurement) (err erro
 	defer f.calls.leave()
 	scratch := f.take()
 	defer f.put(scratch)
-	if b, err = f.resolve(ctx, args, scratch.args); err != nil {
+	if b, err = f.resolve(ctx, args, scratch); err != nil {
 		return err
 	}
 	return f.explain(f.executable.run(ctx, b, scratch.args, m))

@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/fusec/fusec/ir"
 )
 
 // TestCallsHoldTheirLock: every method of what is safe for concurrent use waits while another call holds the lock, and gives it
@@ -20,6 +22,10 @@ func TestCallsHoldTheirLock(t *testing.T) {
 	s, file := fn.Device().NewState(), filepath.Join(t.TempDir(), "s.safetensors")
 	require.NoError(t, s.Set("x", ramp(t, 4)))
 	require.NoError(t, s.Save(file, nil))
+	stream, err := fn.Device().NewStream()
+	require.NoError(t, err)
+	y, err := fn.Device().NewBuffer(ir.F32, 4)
+	require.NoError(t, err)
 	trace, counters := NewTrace(), new(Counters)
 	for _, of := range []struct {
 		value any
@@ -32,6 +38,7 @@ func TestCallsHoldTheirLock(t *testing.T) {
 			"Get":    func() error { _, err := s.Get("x"); return err },
 			"Buffer": func() error { _, err := s.Buffer("x"); return err },
 			"Run":    func() error { return s.Run(t.Context(), fn, Args{"y": ramp(t, 4)}) },
+			"Queue":  func() error { return s.Queue(t.Context(), stream, fn, Args{"y": y}) },
 			"Save":   func() error { return s.Save(file, nil) },
 			"Load":   func() error { _, err := s.Load(file); return err },
 			"Close":  func() error { return s.Close() },

@@ -15,6 +15,7 @@ type signature struct {
 	defaults    []int64
 	params      []ir.Param // inputs, then outputs
 	inputs      int
+	states      []int         // of each parameter, the place of the input whose next value it is; -1 for none
 	declared    []ir.Declared // the inputs
 	constraints []ir.SizeCheck
 }
@@ -32,6 +33,17 @@ func newSignature(name string, symbols []string, params []ir.Param, checks []ir.
 			s.inputs++
 			s.declared = append(s.declared, ir.Declared{Name: p.Name, Shape: p.Shape})
 		}
+	}
+	at := map[string]int{}
+	for i, p := range params[:s.inputs] {
+		at[p.Name] = i
+	}
+	for _, p := range params {
+		input, ok := at[p.State]
+		if !ok || !p.Output {
+			input = -1
+		}
+		s.states = append(s.states, input)
 	}
 	return s
 }

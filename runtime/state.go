@@ -161,6 +161,18 @@ func (s *State) usable() error {
 // except those that are updated in place if kernels had begun: these are damaged until they are set
 // again.
 func (s *State) Run(ctx context.Context, f *Function, args Args) error {
+	return s.run(ctx, f, args, func(all Args) error { return f.Run(ctx, all) })
+}
+
+// Queue queues a run of a function on a stream, as Function.Queue does, with the tensors of the State as Run has them. What
+// is queued on the stream behind it finds the next values. Until Stream.Wait has returned, nothing but that stream may use
+// the tensors, and a fault that shows there leaves tensors that are updated in place as they are then.
+func (s *State) Queue(ctx context.Context, stream *Stream, f *Function, args Args) error {
+	return s.run(ctx, f, args, func(all Args) error { return f.Queue(ctx, stream, all) })
+}
+
+// run starts a run of a function by start, which is given all its arguments.
+func (s *State) run(ctx context.Context, f *Function, args Args, start func(all Args) error) error {
 	if f.device == nil {
 		return errNotLoaded
 	}
@@ -176,7 +188,7 @@ func (s *State) Run(ctx context.Context, f *Function, args Args) error {
 	if err != nil {
 		return err
 	}
-	err = f.Run(ctx, all)
+	err = start(all)
 	if err == nil {
 		for _, h := range step.swapped {
 			h.now, h.spare = h.spare, h.now

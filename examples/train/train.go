@@ -14,12 +14,12 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/fusec/fusec"
-	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/runtime"
 	"github.com/fusec/fusec/runtime/tensor"
 )
@@ -61,12 +61,15 @@ type Trainer struct {
 	gradient, update *runtime.Function
 	state            *runtime.State
 	gradients        runtime.Args // buffers by name
-	loss             *tensor.Tensor
+	stream           *runtime.Stream
+	inputs           map[string]*runtime.Buffer // of gradient, that are no parameters
+	loss             *runtime.Buffer
+	queued           []*queuedStep // host memory of the steps that are queued together
 }
 
 // New loads a model on a device. Close the trainer.
 func New(ctx context.Context, device *runtime.Device, m *Model) (*Trainer, error) {
-	t := &Trainer{model: m, device: device, gradients: runtime.Args{}}
+	t := &Trainer{model: m, device: device, gradients: runtime.Args{}, inputs: map[string]*runtime.Buffer{}}
 	if err := t.load(ctx); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
@@ -92,25 +95,45 @@ func (t *Trainer) load(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	states := t.state.Names()
 	for _, p := range t.gradient.Params() {
-		if !p.Output || p.Name == "l" {
+		if slices.Contains(states, p.Name) {
 			continue
 		}
-		if t.gradients[p.Name], err = t.device.NewBuffer(p.DType, shapes[p.Name]...); err != nil {
+		b, err := t.device.NewBuffer(p.DType, shapes[p.Name]...)
+		if err != nil {
 			return err
 		}
+		switch {
+		case !p.Output:
+			t.inputs[p.Name] = b
+		case p.Name == "l":
+			t.loss = b
+		default:
+			t.gradients[p.Name] = b
+		}
 	}
-	t.loss, err = tensor.New(ir.F32)
+	t.stream, err = t.device.NewStream()
 	return err
 }
 
 // Close frees what the trainer holds on its device.
 func (t *Trainer) Close() error {
 	var errs []error
+	if t.stream != nil {
+		errs = append(errs, t.stream.Close())
+	}
 	for _, b := range t.gradients {
-		if b, ok := b.(*runtime.Buffer); ok && b != nil {
-			errs = append(errs, b.Close())
-		}
+		errs = append(errs, b.(*runtime.Buffer).Close())
+	}
+	for _, b := range t.inputs {
+		errs = append(errs, b.Close())
+	}
+	if t.loss != nil {
+		errs = append(errs, t.loss.Close())
+	}
+	for _, q := range t.queued {
+		errs = append(errs, q.close())
 	}
 	if t.state != nil {
 		errs = append(errs, t.state.Close())
@@ -128,26 +151,6 @@ func (t *Trainer) Device() *runtime.Device { return t.device }
 
 // State is the parameters and what the optimizer keeps.
 func (t *Trainer) State() *runtime.State { return t.state }
-
-// Step takes one step. The gradients stay on the device, and the state is updated there.
-func (t *Trainer) Step(ctx context.Context) error {
-	args, err := t.model.Batch(len(t.Losses) + 1)
-	if err != nil {
-		return err
-	}
-	for name, b := range t.gradients {
-		args[name] = b
-	}
-	args["l"] = t.loss
-	if err := t.state.Run(ctx, t.gradient, args); err != nil {
-		return err
-	}
-	if err := t.state.Run(ctx, t.update, t.gradients); err != nil {
-		return err
-	}
-	t.Losses = append(t.Losses, float32(t.loss.At()))
-	return nil
-}
 
 // Save writes the state, and the losses so far, to a file.
 func (t *Trainer) Save(path string) error {
@@ -182,6 +185,10 @@ func Run(ctx context.Context, m *Model, o Options, out io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, device.Close()) }()
+	free, _, err := device.MemInfo()
+	if err != nil {
+		return err
+	}
 	t, err := New(ctx, device, m)
 	if err != nil {
 		return err
@@ -196,6 +203,9 @@ func Run(ctx context.Context, m *Model, o Options, out io.Writer) (err error) {
 		}
 	}
 	if err := t.run(ctx, o, out); err != nil {
+		return err
+	}
+	if err := t.sayMemory(free, out); err != nil {
 		return err
 	}
 	if o.Chart != "" {
@@ -213,13 +223,11 @@ func Run(ctx context.Context, m *Model, o Options, out io.Writer) (err error) {
 func (t *Trainer) run(ctx context.Context, o Options, out io.Writer) error {
 	start, from := time.Now(), len(t.Losses)
 	for len(t.Losses) < o.Steps {
-		if err := t.Step(ctx); err != nil {
+		every := max(o.Every, 1)
+		if err := t.Steps(ctx, min(every-len(t.Losses)%every, o.Steps-len(t.Losses))); err != nil {
 			return err
 		}
 		step := len(t.Losses)
-		if step%max(o.Every, 1) != 0 && step != o.Steps {
-			continue
-		}
 		seconds := time.Since(start).Seconds()
 		line := fmt.Sprintf("step %5d  loss %.4f  %.1f ms a step", step, t.Losses[step-1], 1000*seconds/float64(step-from))
 		if t.model.Tokens > 0 {

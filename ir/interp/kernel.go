@@ -49,6 +49,13 @@ type section struct {
 	folds    []*streamed // scans first
 	stores   []func(*frame)
 	partials []*partial
+	ahead    []readAhead // read when the section ends
+}
+
+// readAhead is a value that is read at the end of a section; later ones have it from there.
+type readAhead struct {
+	def   code
+	value *Scalar
 }
 
 func runKernel(k *ir.Kernel, m *memory, symbols map[string]int64, opts PlanOptions) error {
@@ -68,6 +75,11 @@ func runKernel(k *ir.Kernel, m *memory, symbols map[string]int64, opts PlanOptio
 	sections := make([]*section, len(v.Sections))
 	for i, s := range v.Sections {
 		sections[i] = x.section(s)
+		for _, a := range v.Ahead {
+			if a.Section == i {
+				sections[i].ahead = append(sections[i].ahead, x.ahead(a.Local))
+			}
+		}
 	}
 	chunk, err := x.chunk(k, sections)
 	if err != nil {
@@ -191,6 +203,10 @@ func (x *kernel) run(s *section) {
 		f.now++
 		step(0)
 	}
+	for _, a := range s.ahead {
+		f.now++
+		*a.value = a.def.eval(f)
+	}
 	for _, r := range s.folds {
 		r.finish()
 	}
@@ -267,6 +283,13 @@ func (x *kernel) read(e *ir.Expr) code {
 		x.locals[l] = x.local(l)
 	}
 	return x.locals[l]
+}
+
+// ahead compiles a local that is read at the end of a section.
+func (x *kernel) ahead(l *ir.Local) readAhead {
+	out := readAhead{x.round(ir.OpLoad, l.Type, x.root(l.Def)), &Scalar{}}
+	x.locals[l] = variable(l.Type, out.value)
+	return out
 }
 
 // local compiles a defined local: computed once for a point, or for a row's
@@ -348,8 +371,7 @@ func (x *kernel) store(s *ir.Store) func(*frame) {
 		}
 		v, n := value.eval(f), x.checked(f, s.Arg, offset(f), int64(to.Len()))
 		if f.err == nil {
-			to.set(n, v)
-			to.written[n] = true
+			to.store(n, v)
 		}
 	}
 }

@@ -45,6 +45,16 @@ func RunPlan(p *ir.Plan, inputs []*Tensor, opts PlanOptions) ([]*Tensor, error) 
 type contents struct {
 	*Tensor
 	written []bool // nil for inputs: everywhere
+	under   []bool // written of the buffer whose memory this one has; nil where that is an input, or there is none
+}
+
+// store sets an element. What another buffer had in its place is lost.
+func (c *contents) store(n int64, v Scalar) {
+	c.set(n, v)
+	c.written[n] = true
+	if c.under != nil {
+		c.under[n] = false
+	}
 }
 
 // memory is the buffers of a run.
@@ -67,8 +77,10 @@ func (m *memory) start(p *ir.Plan, inputs []*Tensor, symbols map[string]int64) e
 			continue
 		}
 		if b.InPlace {
-			x := m.buffers[b.Updates].Tensor
-			m.buffers[b] = &contents{x, make([]bool, x.Len())}
+			m.buffers[b] = m.buffers[b.Updates].over()
+			continue
+		}
+		if b.Over != nil {
 			continue
 		}
 		c, err := m.alloc(b, symbols)
@@ -77,7 +89,23 @@ func (m *memory) start(p *ir.Plan, inputs []*Tensor, symbols map[string]int64) e
 		}
 		m.buffers[b] = c
 	}
+	for _, b := range p.Buffers {
+		m.takeOver(b)
+	}
 	return nil
+}
+
+// takeOver gives a temporary that may have another's memory that memory.
+func (m *memory) takeOver(b *ir.Buffer) {
+	if m.buffers[b] == nil {
+		m.takeOver(b.Over)
+		m.buffers[b] = m.buffers[b.Over].over()
+	}
+}
+
+// over is a buffer with the same memory, which nothing has been stored to.
+func (c *contents) over() *contents {
+	return &contents{Tensor: c.Tensor, written: make([]bool, c.Len()), under: c.written}
 }
 
 func (m *memory) alloc(b *ir.Buffer, symbols map[string]int64) (*contents, error) {
@@ -94,7 +122,7 @@ func (m *memory) alloc(b *ir.Buffer, symbols map[string]int64) (*contents, error
 		return nil, err
 	}
 	m.bytes = r.bytes
-	return &contents{t, make([]bool, t.Len())}, nil
+	return &contents{Tensor: t, written: make([]bool, t.Len())}, nil
 }
 
 // take makes b the owner of its slot; the contents of other buffers in the slot are lost.
