@@ -177,7 +177,7 @@ func TestNoCliffs(t *testing.T) {
 	count, _ := strconv.Atoi(os.Getenv("CLIFFS"))
 	device, err := ir.DeviceNamed("H100")
 	require.NoError(t, err)
-	for seed := range uint64(max(count, 120)) {
+	for seed := range uint64(max(count, 100)) {
 		c := drawConvolution(seed)
 		if _, err := parser.Parse("p.fuse", []byte(c.text()), parser.Options{}); err != nil {
 			assert.ErrorContains(t, err, "size", c.text()) // no window fits
