@@ -4,6 +4,7 @@ import (
 	"sort"
 
 	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
 	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/fuse/passes"
 	"github.com/fusec/fusec/ir"
@@ -83,6 +84,15 @@ func (t *tally) scatter(v *ir.Value, s *ir.Scatter, x *explainer) {
 		size := ir.Simplify(ir.Apply(ir.OpFloorDiv, w.Points, ir.Apply(ir.OpMax, rows.size, ir.IntConst(1))), ir.Facts{})
 		w.Products = 0
 		t.done(points{float64(n) / max(rows.n, 1), size}, w)
+	}
+}
+
+// sort adds the work of putting the columns of each row in order.
+func (t *tally) sort(v *ir.Variant, k *ir.Kernel, x *explainer) {
+	rows, cols := x.points(k.Rows, t), x.points(k.Cols, t)
+	keys := points{rows.n * cols.n, ir.Simplify(ir.Apply(ir.OpMul, rows.size, cols.size), ir.Facts{})}
+	if keys.n > 0 {
+		t.done(keys, Work{Flops: forecast.SortFlops(v, x.device, rows.n, cols.n) / keys.n})
 	}
 }
 

@@ -274,6 +274,9 @@ func (x *explainer) kernel(k *ir.Kernel, lastBlockOf string, sum *tally) KernelN
 			cost.compute(v, x)
 		}
 	}
+	if chosen.Sort != nil {
+		cost.sort(chosen, k, x)
+	}
 	cost.kernels = 1
 	if b := x.amount(cost.writes).Bytes; b != nil && *b == 0 && len(n.Writes) > 0 {
 		cost, n.Idle = newTally(), true
