@@ -134,8 +134,8 @@ func sortStrategies() map[ir.Strategy]spelled {
 	return map[ir.Strategy]spelled{
 		ir.SortBlock:  sorts(blockSorter),
 		ir.SortSelect: sorts(rowSelector, "select"),
-		ir.SortPieces: sorts(pieceSelector, "select"),
-		ir.SortWindow: sorts(windowSorter, "select", "window"),
+		ir.SortPieces: pieceSelects(),
+		ir.SortMerge:  mergeSorts(),
 	}
 }
 
@@ -165,6 +165,29 @@ func ownOf(k *ir.Kernel, v *ir.Variant) workspace {
 		return own(k, v)
 	}
 	return workspace{}
+}
+
+// pieceSelects is the row of SortPieces, whose blocks may share rows.
+func pieceSelects() spelled {
+	s := sorts(pieceSelector, "select")
+	alone, shared := s.preludes, sorts(pieceSelector, "select", "fresh", "last_block", "select_share").preludes
+	s.preludes = func(k *ir.Kernel, v *ir.Variant) string {
+		if v.Schedule.Blocks > 0 {
+			return shared(k, v)
+		}
+		return alone(k, v)
+	}
+	s.body = func(e *emitter) { (&sortEmitter{e}).pieces() }
+	s.blocks, s.own = selectGrid, selectOwn
+	return s
+}
+
+// mergeSorts is the row of SortMerge, whose blocks share rows.
+func mergeSorts() spelled {
+	s := sorts(mergeSorter, "fresh", "select", "merge")
+	s.body = func(e *emitter) { (&sortEmitter{e}).merge() }
+	s.blocks, s.own, s.resident = mergeGrid, mergeOwn, true
+	return s
 }
 
 // sorts is the row of a strategy whose work a class does, with preludes beside those of all sorts.

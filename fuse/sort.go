@@ -2,6 +2,7 @@ package fuse
 
 import (
 	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -12,14 +13,15 @@ import (
 
 // Figures of the sort kernels; measured on an H200, see docs/performance.md.
 const (
-	selectPlaces  = 256     // most places wanted for which the first are selected and the row is not sorted
-	selectTimes   = 8       // least columns for each wanted place; shorter rows are sorted
-	wordBits      = 32      // bits of a key that takes one register
-	sortThreads   = 1024    // threads of a sort that the registers of a multiprocessor should be enough for
-	selectThreads = 896     // the same for a selection
-	orderThreads  = 512     // the same where each key takes more than a word
-	windowThreads = 256     // most threads of a block that sorts windows
-	windowReserve = 9 << 10 // bytes of shared memory beside its keys and columns
+	selectPlaces  = 256                 // most places wanted for which the first are selected and the row is not sorted
+	selectTimes   = 8                   // least columns for each wanted place; shorter rows are sorted
+	wordBits      = 32                  // bits of a key that takes one register
+	sortThreads   = 1024                // threads of a sort that the registers of a multiprocessor should be enough for
+	selectThreads = 896                 // the same for a selection
+	selectBlocks  = forecast.FullDevice // blocks that share few rows, all together
+	orderThreads  = 512                 // the same where each key takes more than a word
+	wideEntry     = 8                   // bytes of an entry of a run beyond which threads have registers for fewer
+	mergeBlocks   = 2                   // blocks that merge which shared memory should be enough for
 )
 
 // sortCandidate is a block that holds a whole row: its threads and the columns of each.
@@ -35,6 +37,8 @@ type selecting struct {
 // Blocks that sort, and blocks that select by keys of one register or of two.
 var (
 	sortCandidates = []sortCandidate{{32, 8}, {32, 32}, {64, 32}, {128, 32}, {256, 32}, {512, 32}, {1024, 32}}
+	mergeWords     = []sortCandidate{{32, 8}, {64, 16}, {128, 16}, {256, 16}} // entries of up to wideEntry bytes
+	mergePairs     = []sortCandidate{{32, 8}, {128, 8}, {256, 8}}
 	selectWords    = selecting{[]sortCandidate{{32, 8}, {32, 32}, {128, 32}}, sortCandidate{256, 32}}
 	selectPairs    = selecting{[]sortCandidate{{32, 8}, {128, 16}}, sortCandidate{256, 16}}
 )
@@ -48,16 +52,29 @@ func (lo sortKernel) sortVariants() []*ir.Variant {
 		return lo.selectVariants(n.Int)
 	}
 	var out []*ir.Variant
-	window := sortCandidates[0]
 	for _, r := range sortCandidates {
-		if lo.sortFits(ir.SortMapping, r) {
+		if lo.sortFits(r) {
 			out = append(out, lo.sortVariant(ir.SortMapping, r))
 		}
-		if lo.sortFits(ir.WindowMapping, r) && r.threads <= windowThreads {
-			window = r
+	}
+	return append(out, lo.sortVariant(ir.MergeMapping, lo.mergeCandidate()))
+}
+
+// mergeCandidate is the largest block for which there is shared memory. Runs to be merged take a word of padding for
+// every 32 entries.
+func (lo sortKernel) mergeCandidate() sortCandidate {
+	entry, candidates := lo.order.EntryBytes(), mergeWords
+	if entry > wideEntry {
+		candidates = mergePairs
+	}
+	best := candidates[0]
+	for _, r := range candidates {
+		size := r.threads * r.items
+		if mergeBlocks*max(lo.sortBytes(r), entry*(size+size/32)) <= lo.device.SharedBlock {
+			best = r
 		}
 	}
-	return append(out, lo.sortVariant(ir.WindowMapping, window))
+	return best
 }
 
 // selectVariants is sortVariants for few wanted places.
@@ -74,7 +91,17 @@ func (lo sortKernel) selectVariants(places int64) []*ir.Variant {
 		}
 		out = append(out, lo.sortVariant(m, r))
 	}
-	return append(out, lo.sortVariant(ir.PieceMapping, blocks.piece))
+	return append(out, lo.sharedPieces(blocks.piece), lo.sortVariant(ir.PieceMapping, blocks.piece))
+}
+
+// sharedPieces is the variant for rows so few that several blocks share each.
+func (lo sortKernel) sharedPieces(r sortCandidate) *ir.Variant {
+	const least = 2 // blocks that share a row, and pieces of it
+	v := lo.sortVariant(ir.PieceMapping, r)
+	v.Schedule.Blocks = selectBlocks
+	v.When = algebra.And(algebra.AtMostSize(algebra.Product(lo.k.Rows), selectBlocks/least),
+		algebra.AtLeastSize(algebra.Product(lo.k.Cols), int64(least*r.threads*r.items)))
+	return v
 }
 
 // sortVariant is the body for rows that a block holds, or the last body, for all other rows.
@@ -83,7 +110,7 @@ func (lo sortKernel) sortVariant(m ir.Mapping, r sortCandidate) *ir.Variant {
 	switch {
 	case m == ir.SelectMapping:
 		threads = selectThreads
-	case m != ir.SortMapping || !lo.order.OneWord():
+	case m == ir.PieceMapping || !lo.order.OneWord() || m == ir.MergeMapping && lo.order.Indexed():
 		threads = orderThreads
 	}
 	var when *ir.Expr
@@ -94,21 +121,19 @@ func (lo sortKernel) sortVariant(m ir.Mapping, r sortCandidate) *ir.Variant {
 		RowThreads: r.threads, Vector: 1, Items: r.items, MinBlocks: min(threads/r.threads, lo.device.Blocks())}}
 }
 
-// sortFits reports whether a block has the registers and the shared memory for a candidate. Exchanging
-// keys takes a word of padding for every 32 words; keys of more than a word take themselves and their
-// order; windows take the columns too, and the search for their bounds.
-func (lo sortKernel) sortFits(m ir.Mapping, r sortCandidate) bool {
+// sortFits reports whether a block has the registers and the shared memory for a candidate.
+func (lo sortKernel) sortFits(r sortCandidate) bool {
+	return (lo.order.OneWord() || r.threads <= orderThreads) && lo.sortBytes(r) <= lo.device.SharedBlock
+}
+
+// sortBytes is the shared memory of a block that sorts. Exchanging keys takes a word of padding for every 32 words; keys
+// of more than a word take themselves and their order.
+func (lo sortKernel) sortBytes(r sortCandidate) int {
 	const word, place = wordBits / 8, 2
 	size := r.threads * r.items
 	bytes := word * (size + size/32)
-	if m == ir.WindowMapping || !lo.order.OneWord() {
+	if !lo.order.OneWord() {
 		bytes += size * (max(word, lo.order.Type.Size()) + place)
-		if r.threads > orderThreads {
-			return false
-		}
 	}
-	if m == ir.WindowMapping {
-		bytes += word*size + windowReserve
-	}
-	return bytes <= lo.device.SharedBlock
+	return bytes
 }

@@ -24,7 +24,7 @@ var strategies = []strategy{
 	{byLongHeads, ir.AttendTemplate, true, (*kernel).isStream, (*gathering).longHeads},
 	{[]ir.Strategy{ir.ContractWarpgroup, ir.ContractTile}, ir.ContractTemplate, true, (*kernel).foldsTiles,
 		func(c *gathering) []*ir.Variant { return foldKernel{c.warpgroupKernel()}.foldVariants() }},
-	{[]ir.Strategy{ir.SortSelect, ir.SortPieces, ir.SortBlock, ir.SortWindow}, ir.SortTemplate, true, (*kernel).isOrder,
+	{[]ir.Strategy{ir.SortSelect, ir.SortPieces, ir.SortBlock, ir.SortMerge}, ir.SortTemplate, true, (*kernel).isOrder,
 		func(c *gathering) []*ir.Variant { return sortKernel{c.kernel}.sortVariants() }},
 	{[]ir.Strategy{ir.ContractRows}, ir.ContractTemplate, true, (*kernel).isRowProduct,
 		func(c *gathering) []*ir.Variant { return c.rowProductKernel().rowProductVariants(c.r.product, nil) }},

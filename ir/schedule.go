@@ -61,11 +61,11 @@ const (
 	// other columns. The number of places is a constant.
 	SelectMapping
 	// PieceMapping is SelectMapping for rows of any length: a block holds Threads*Items
-	// columns at a time.
+	// columns at a time. With Blocks, several blocks share a row, so many for all rows.
 	PieceMapping
-	// WindowMapping sorts rows of any length, Threads*Items places at a time, and reads
-	// them again for each.
-	WindowMapping
+	// MergeMapping sorts rows of any length: blocks sort chunks of Threads*Items columns, and merge
+	// them in memory.
+	MergeMapping
 	// ScatterMapping folds into each row the columns whose key is its place in a range,
 	// Variant.Scatter. A block has TileM places of that range: it reads all keys, puts
 	// the columns of its places in order, and folds only those, neighbours of the other
@@ -137,6 +137,15 @@ func (s *Sort) Indexed() bool {
 	return slices.ContainsFunc(s.Stores, func(st *Store) bool {
 		return Contains(st.Value, isIndex) || Contains(st.Offset, isIndex) || Contains(st.Guard, isIndex)
 	})
+}
+
+// EntryBytes is what an element takes in the order: its key, and its column where a store needs to know that.
+func (s *Sort) EntryBytes() int {
+	bytes := max(s.Type.Size(), 4)
+	if s.Indexed() {
+		bytes *= 2
+	}
+	return bytes
 }
 
 // OneWord reports whether a key fits in 32 bits: with a column of 16 bits below it where
@@ -402,7 +411,7 @@ type TileMask struct {
 func (m Mapping) String() string {
 	return [...]string{
 		"flat", "row", "contract", "tile", "attend", "attend warpgroup", "warpgroup", "split-k", "gemv", "row product",
-		"sort", "select", "select pieces", "window",
+		"sort", "select", "select pieces", "merge",
 		"scatter", "scatter once", "scatter bins", "histogram", "chain", "chain warpgroup", "flattened",
 	}[m]
 }
@@ -442,7 +451,7 @@ type Schedule struct {
 	// SplitK, of WarpgroupMapping, is the number of parts of the columns, one for each block of
 	// a cluster (Cluster is then the same number); 0 or 1 for none.
 	SplitK int
-	Blocks int // WarpgroupMapping: blocks of the grid at most
+	Blocks int // WarpgroupMapping, and PieceMapping where blocks share rows: blocks of the grid at most
 	// Stages is the number of tiles in shared memory, of which one is multiplied while the
 	// others are being copied; of RowMapping, the most rows that are prefetched; of
 	// FlatMapping, the groups of Unroll columns of a scan that are being copied for a thread.

@@ -44,7 +44,7 @@ const (
 	SortBlock
 	SortSelect
 	SortPieces
-	SortWindow
+	SortMerge
 
 	ScatterLists
 	ScatterOnce
@@ -163,9 +163,9 @@ var strategies = [strategyCount]StrategyInfo{
 	SortSelect: {Name: "sort select", Doc: "a block holds a row, finds its first places and sorts those",
 		Template: SortTemplate, Mapping: SelectMapping, Needs: KnobRowThreads | KnobItems, Parts: PartColumns | PartSort},
 	SortPieces: {Name: "sort pieces", Doc: "as sort select, for rows of any length, a piece at a time",
-		Template: SortTemplate, Mapping: PieceMapping, Needs: KnobRowThreads | KnobItems, Parts: PartColumns | PartSort},
-	SortWindow: {Name: "sort window", Doc: "rows of any length are sorted a window of places at a time, and read again for each",
-		Template: SortTemplate, Mapping: WindowMapping, Needs: KnobRowThreads | KnobItems, Parts: PartColumns | PartSort},
+		Template: SortTemplate, Mapping: PieceMapping, Needs: KnobRowThreads | KnobItems, Takes: KnobBlocks, Parts: PartColumns | PartSort},
+	SortMerge: {Name: "sort merge", Doc: "blocks share rows of any length: they sort chunks, then merge runs in memory, level by level",
+		Template: SortTemplate, Mapping: MergeMapping, Needs: KnobRowThreads | KnobItems, Parts: PartColumns | PartSort},
 
 	ScatterLists: {Name: "scatter lists", Doc: "a block lists the columns that go to its places, and folds each place's",
 		Mapping: ScatterMapping, Needs: KnobTileM | KnobUnroll, Parts: PartColumns | PartScatter},

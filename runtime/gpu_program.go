@@ -293,7 +293,7 @@ func (x *gpuProgram) prepare(l *gpuLaunch, v *ir.LaunchVariant, r *KernelReport,
 		return err
 	}
 	if u.Resident {
-		l.launch = clamped(l.launch, config)
+		l.launch = x.gpu.clamped(l.launch, config)
 		r.Grid = l.launch.Config().Grid
 	}
 	return nil
@@ -301,14 +301,9 @@ func (x *gpuProgram) prepare(l *gpuLaunch, v *ir.LaunchVariant, r *KernelReport,
 
 // clamped is the launch with no more clusters than the device holds at once, in even turns; as it
 // was where the driver cannot say, which is as correct.
-func clamped(l *cuda.Launch, config cuda.LaunchConfig) *cuda.Launch {
+func (g *gpu) clamped(l *cuda.Launch, config cuda.LaunchConfig) *cuda.Launch {
 	blocks := max(config.Cluster[0], 1)
-	config.Cluster = [3]uint32{blocks, 1, 1}
-	probe, err := l.Function().Launch(config)
-	if err != nil {
-		return l
-	}
-	n, err := probe.MaxActiveClusters()
+	n, err := g.activeClusters(l, &config)
 	if err != nil || n == 0 || uint32(n)*blocks >= config.Grid[0] {
 		return l
 	}
@@ -318,6 +313,20 @@ func clamped(l *cuda.Launch, config cuda.LaunchConfig) *cuda.Launch {
 		return l
 	}
 	return fewer
+}
+
+// activeClusters is how many clusters of a launch the device holds at once. Where it has clusters, a block is one too.
+func (g *gpu) activeClusters(l *cuda.Launch, config *cuda.LaunchConfig) (int, error) {
+	if !g.device.Limits.Clusters {
+		n, err := l.Function().MaxActiveBlocks(int(config.Block[0]), config.Shared)
+		return n * g.device.Limits.SMs, err
+	}
+	config.Cluster = [3]uint32{max(config.Cluster[0], 1), 1, 1}
+	probe, err := l.Function().Launch(*config)
+	if err != nil {
+		return 0, err
+	}
+	return probe.MaxActiveClusters()
 }
 
 // manyTurns is from how many on a turn more or less of a few clusters is a small part of all.

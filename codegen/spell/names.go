@@ -30,7 +30,7 @@ const keywords = `alignas alignof and asm auto bool break case catch char class 
 	index near far small signbit y0 y1 j0 j1 jn yn gamma
 	TILE_M TILE_N TILE_K STAGES tiles inside inside_m inside_n ahead fetch_stage GROUP FRAGS_M FRAGS_N Half Tile TileA TileB tile batch tiles_m tiles_n group_top group_rows
 	extent_m extent_n extent_k origin_m origin_n origin_k at_m at_n at_k at_row at_col tile_a tile_b next_a next_b
-	copysign get put real word column shared block Block Key
+	copysign get put real word column shared block Block Key tasks
 	fetch_a fetch_b tiles_p tiles_q strip origin_p origin_q at_p at_q turned_rows turn_square turn_vector turn_piece PITCH SKEW BATCH turn chunk element sums stage more warp_m warp_n frag_m frag_n part
 	queries keys values fetch_queries fetch_keys fetch_values Queries Keys Values Stream Panel TILE_V SCALE GROUPS GIVEN TAKEN LINE KEY_BYTES VALUE_BYTES QUERY_BYTES DEPTH_SLABS VALUE_SLABS barriers role slab phase used used_phase
 	query_here key_here value_here key_free value_free own_queries weights tma_queries tma_keys tma_values weights L2_ELEMENTS

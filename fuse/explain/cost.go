@@ -5,6 +5,7 @@ import (
 	"sort"
 
 	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
 	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/fuse/passes"
 	"github.com/fusec/fusec/ir"
@@ -75,6 +76,15 @@ func (t *tally) compute(v *ir.Value, to *ir.Range, x *explainer) {
 		t.done(all, Work{Products: 2})
 	default:
 		t.operation(v.Reduce.Op.Info().Combine, all)
+	}
+}
+
+// sort adds the work of putting the columns of each row in order.
+func (t *tally) sort(v *ir.Variant, k *ir.Kernel, x *explainer) {
+	rows, cols := x.points(k.Rows, t), x.points(k.Cols, t)
+	keys := points{rows.n * cols.n, ir.Simplify(ir.Apply(ir.OpMul, rows.size, cols.size), ir.Facts{})}
+	if keys.n > 0 {
+		t.done(keys, Work{Flops: forecast.SortFlops(v, x.device, rows.n, cols.n) / keys.n})
 	}
 }
 

@@ -275,6 +275,9 @@ func (x *explainer) kernel(k *ir.Kernel, lastBlockOf string, sum *tally) KernelN
 		}
 		cost.compute(v, to, x)
 	}
+	if chosen.Sort != nil {
+		cost.sort(chosen, k, x)
+	}
 	cost.kernels = 1
 	computed := cost.flops + cost.products
 	x.copies(chosen, k.Cols, cost)

@@ -266,3 +266,21 @@ func TestExplainKernelsWithNothingToDo(t *testing.T) {
 	assert.Equal(t, some.Fused.Kernels-1, none.Fused.Kernels)
 	assert.False(t, some.Kernels[idle].Idle)
 }
+
+// Orders take longer than their bytes: more than a copy of as much, and the more so where few blocks do all of the work.
+func TestExplainOrders(t *testing.T) {
+	seconds := func(src string, rows, cols int64) float64 {
+		x := Explain(t, src, explain.Options{Sizes: map[string]int64{"N": rows, "M": cols}})
+		return *x.Fused.Seconds
+	}
+	const copied = "graph g(x: f32[N, M]) -> (y: f32[N, M]) { y = x * 2 }"
+	const sorted, places = "graph g(x: f32[N, M]) -> (y: f32[N, M]) { y = sort(x) }", "graph g(x: f32[N, M]) -> (y: i64[N, M]) { y = argsort(x) }"
+	for _, shape := range [][2]int64{{1, 8192}, {1, 262144}, {32768, 4096}, {64, 131072}} {
+		at := func(src string) float64 { return seconds(src, shape[0], shape[1]) }
+		assert.Greater(t, at(sorted), 1.5*at(copied), shape)
+		assert.Greater(t, at(places), at(sorted), shape)
+	}
+	assert.Less(t, seconds(sorted, 132, 8192), 2*seconds(sorted, 1, 8192), "a block sorts a row, whatever others do")
+	const first = "graph g(x: f32[N, M]) -> (y: f32[N, 9]) { y, at = topk(x, 9) }"
+	assert.Greater(t, seconds(first, 1, 1<<20), 7.5e-6, "two stages")
+}
