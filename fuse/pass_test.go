@@ -62,6 +62,9 @@ func TestPassesKeepResults(t *testing.T) {
 			h = x * x
 			y[s, c, d] = sum[r: 8] h[r / 4, s, c, r % 4] * w[r, d]
 		}`},
+		passCase{name: "digits", src: `@bench(N=4096) graph g(x: bf16[N, 4, 5, 6], w: bf16[8, 24], r: bf16[N, 8, 16]) -> (y: f32[N, 8, 16]) {
+			y = f32(w @ unfold2d(x, (2, 3), padding=(0, 0))) + f32(r)
+		}`},
 		passCase{name: "chains", src: chainProgram},
 		passCase{name: "median", src: `graph g(x: f32[N, M]) -> (y: f32[N]) { y = median(x) }`}) {
 		sources[c.name] = c.src
