@@ -66,7 +66,7 @@ var layers = map[string]struct{ own, others []string }{
 	"conformance/gen":  {own: []string{"internal/shrink", "ir", "ir/diag", "ir/interp", "parser"}},
 	"conformance": {own: []string{"", "ir", "ir/interp", "runtime", "runtime/cache", "runtime/cuda", "runtime/simtest",
 		"runtime/tensor"}, others: []string{"github.com/stretchr/testify"}},
-	"conformance/hunt": {own: []string{"", "conformance/gen", "fuse", "ir", "ir/interp", "parser", "runtime",
+	"conformance/hunt": {own: []string{"", "conformance/gen", "fuse", "fuse/algebra", "fuse/explain", "ir", "ir/interp", "parser", "runtime",
 		"runtime/tensor"}},
 	"cmd/playground": {own: []string{"", "codegen", "fuse", "fuse/explain", "internal/view", "ir", "ir/diag", "parser", "runtime",
 		"runtime/cache", "runtime/tensor"}},

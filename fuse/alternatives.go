@@ -58,14 +58,16 @@ func boundsIn(when *ir.Expr) (bounds *ir.Expr) {
 	return bounds
 }
 
-// boundsOfBoth are the bounds in a that b implies too.
+// boundsOfBoth are the bounds that hold where either of two conditions does: those of each that the other one implies.
 func boundsOfBoth(a, b *ir.Expr) (both *ir.Expr) {
-	if a == nil {
+	if a == nil || b == nil {
 		return nil
 	}
-	for _, c := range ir.Conjuncts(a) {
-		if ir.Narrower(b, c) {
-			both = algebra.And(both, c)
+	for _, sides := range [][2]*ir.Expr{{a, b}, {b, a}} {
+		for _, c := range ir.Conjuncts(sides[0]) {
+			if ir.Narrower(sides[1], c) && (both == nil || !ir.Narrower(both, c)) {
+				both = algebra.And(both, c)
+			}
 		}
 	}
 	return both

@@ -2,9 +2,7 @@ package fuse
 
 import (
 	"maps"
-	"math"
 
-	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
@@ -13,7 +11,7 @@ import (
 
 // keepsTiles refuses to put a second reduction into the kernel of a product that is computed in tiles: its
 // registers hold one set of sums. Two products with the same left side are allowed, because that side is
-// then read once, unless their tiles leave most of the device idle; whether two streams are, their own veto says.
+// then read once; whether two streams are, their own veto says.
 func (f *fuser) keepsTiles(a, b *region, al *alignment) *form.Refusal {
 	if al.streams != nil {
 		return nil
@@ -24,7 +22,7 @@ func (f *fuser) keepsTiles(a, b *region, al *alignment) *form.Refusal {
 			continue
 		}
 		if f.oneLeftSide(a, b) {
-			return f.fillsTiles(a, b, product)
+			return nil
 		}
 		return form.Refuse(ir.ReasonResources, other.Origin.Span,
 			"%s is multiplied in tiles, with the sums of one reduction in registers", product.Name)
@@ -36,38 +34,6 @@ func (f *fuser) keepsTiles(a, b *region, al *alignment) *form.Refusal {
 func (f *fuser) oneLeftSide(a, b *region) bool {
 	a, b, al, no := f.align(a, b)
 	return no == nil && f.sharesOperand(merged(a, b, al, f.order))
-}
-
-// fillsTiles refuses to put two products into one kernel whose tiles would leave the device idle for longer than a kernel
-// saves.
-func (f *fuser) fillsTiles(a, b *region, product *ir.Value) *form.Refusal {
-	if f.leavesIdle(product) <= f.saving(a, b) {
-		return nil
-	}
-	return form.Refuse(ir.ReasonNoGain, product.Origin.Span,
-		"both products in one kernel have too few tiles for the device; alone, each divides its sums among more blocks")
-}
-
-// Figures of products that share a kernel.
-const (
-	columnSeconds = 4.5e-9 // about how long a multiprocessor takes to multiply a column of a tile of 128 x 128
-	wholeColumns  = 1024   // columns that one block adds up in any case
-)
-
-// leavesIdle is about how many seconds longer two products take in one kernel than apart, at the program's usual sizes: each
-// tile is then one block's, and its sum is not divided among blocks (split-K).
-func (f *fuser) leavesIdle(v *ir.Value) float64 {
-	sizes, last := f.sizes, len(v.Axes)-1
-	tiles := math.Ceil(algebra.Estimate(v.Axes[last].Extent, sizes) / (contractTile / contractFolds))
-	for d, a := range v.Axes[:last] {
-		n := algebra.Estimate(a.Extent, sizes)
-		if d == last-1 {
-			n = math.Ceil(n / contractTile)
-		}
-		tiles *= n
-	}
-	idle := 1 - min(1, tiles/float64(f.device.SMs))
-	return idle * columnSeconds * max(0, algebra.PointsAt(v.Reduce.Ranges, sizes)-wholeColumns)
 }
 
 func reductionOf(r *region) *ir.Value {

@@ -80,6 +80,9 @@ func (f *fuser) mergeable(wholeA, wholeB *region) (a, b *region, al *alignment, 
 	if no == nil && f.storesAcross(a, b, al) {
 		no = form.Refuse(ir.ReasonNoGain, wholeB.members[0].Origin.Span, "one would store its elements across memory, as the two run along different axes")
 	}
+	if no == nil {
+		no = f.fillsDevice(wholeA, wholeB, al)
+	}
 	for _, k := range regionKinds {
 		if no == nil && k.veto != nil {
 			no = k.veto(f, &merging{wholeA, wholeB, a, b, al})
