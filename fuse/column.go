@@ -59,7 +59,7 @@ func (lo columnKernel) flatVariants() []*ir.Variant {
 }
 
 // mostStreams is up to how many tensors with an element for each point a thread has vectors of. A vector of eight of each of
-// 128, as in an optimizer's step for 16 small parameters, spilled 4 KiB a thread, for which the driver keeps 0.46 GiB.
+// 128, as in an optimizer's step for 16 small parameters, spilled 4 KiB a thread, for which the driver keeps local memory for all threads of the device.
 const mostStreams = 64
 
 // storesApart is the largest stride, in elements, between results of neighbouring rows where a thread stores the
