@@ -345,6 +345,8 @@ var halos = map[string]string{
 		y = conv3d(x, w, b, padding=1) }`,
 	"exact, in rounds": `@bench(N=16, D=1, H=56, W=56) graph g(x: f32[N, 37, H, W], w: f32[7, 37, 3, 3], v: f32[D]) -> (y: f32[N, 7, H, W]) {
 		y = conv2d(x, w, padding=1) * v[0] }`,
+	"exact, computed in front": `@bench(N=64, D=1, H=56, W=56) graph g(x: f32[N, 8, H, W], w: f32[8, 8, 5, 5], v: f32[D]) -> (y: f32[N, 8, (H - 5) / 2 + 1, (W - 5) / 2 + 1]) {
+		y = conv2d(exp(-x), w, stride=2) * v[0] }`,
 	"exact, transposed": `@bench(N=64, D=1, H=1, W=1) graph g(x: f32[N, 24, 21, 19], w: f32[24, 5, 4, 4], v: f32[D, H, W]) -> (y: f32[N, 5, 42, 38]) {
 		y = conv_transpose2d(x, w, stride=2, padding=1) * v[0, 0, 0] }`,
 	"exact, 32 results in groups": `@bench(N=64, D=1, H=56, W=56) graph g(x: f32[N, 18, H, W], w: f32[64, 9, 5, 5], v: f32[D]) -> (y: f32[N, 64, H, W]) {

@@ -55,8 +55,7 @@ func layWindows(g *ir.Graph) {
 	for _, v := range g.Values {
 		turnTaps(v)
 		if p := windowedProduct(v); p != nil {
-			p.exact = p.weight.Type == ir.F32 && !g.TF32
-			if !p.exact && p.short(sizes) {
+			if p.exact = p.isExact(g); p.rowByRow(sizes) {
 				continue
 			}
 			if p.staged(sizes) {
@@ -292,6 +291,12 @@ func (p *windowed) large(sizes map[string]int64) bool {
 	return (algebra.PointsAt(p.own, sizes) >= windowRows || p.few(sizes)) && p.work(sizes) >= windowWork &&
 		channels*windowPadding >= float64(p.align())
 }
+
+// isExact reports whether a product is computed in f32, by multiply-adds.
+func (p *windowed) isExact(g *ir.Graph) bool { return p.weight.Type == ir.F32 && !g.TF32 }
+
+// rowByRow reports whether threads read windows row by row, for tensor cores.
+func (p *windowed) rowByRow(sizes map[string]int64) bool { return !p.exact && p.short(sizes) }
 
 // short reports whether a sum is so short, and of so few channels, that threads read windows row by row, from the input as
 // it is: laid out it would be padded to several times its size.

@@ -279,7 +279,10 @@ func copiedInputs(g *ir.Graph, sizes map[string]int64) map[*ir.Value]*ir.Value {
 	}
 	for _, v := range g.Values {
 		p := windowedProduct(v)
-		if p == nil || p.weight.Type == ir.F32 && !g.TF32 || p.work(sizes) < windowWork || !p.short(sizes) && !p.staged(sizes) {
+		if p == nil || p.work(sizes) < windowWork {
+			continue
+		}
+		if p.exact = p.isExact(g); !p.rowByRow(sizes) && !p.staged(sizes) {
 			continue
 		}
 		readers, from := []*ir.Value{v}, p.input.load.From
