@@ -20,6 +20,7 @@ const (
 	selectThreads = 896                 // the same for a selection
 	selectBlocks  = forecast.FullDevice // blocks that share few rows, all together
 	orderThreads  = 512                 // the same where each key takes more than a word
+	mergeThreads  = 256                 // the same for merges of keys beside their columns
 	wideEntry     = 8                   // bytes of an entry of a run beyond which threads have registers for fewer
 	mergeBlocks   = 2                   // blocks that merge which shared memory should be enough for
 )
@@ -110,7 +111,9 @@ func (lo sortKernel) sortVariant(m ir.Mapping, r sortCandidate) *ir.Variant {
 	switch {
 	case m == ir.SelectMapping:
 		threads = selectThreads
-	case m == ir.PieceMapping || !lo.order.OneWord() || m == ir.MergeMapping && lo.order.Indexed():
+	case m == ir.MergeMapping && lo.order.OneWord() && lo.order.Indexed():
+		threads = mergeThreads
+	case m == ir.PieceMapping || !lo.order.OneWord():
 		threads = orderThreads
 	}
 	var when *ir.Expr

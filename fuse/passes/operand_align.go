@@ -12,7 +12,7 @@ import (
 // Figures of products that are so much faster with rows of whole accesses that a copy of an operand, read once and written
 // once, pays.
 const (
-	alignedDepth = 256     // least terms of a sum
+	alignedDepth = 257     // least terms of a sum: more than the threads of a row add up
 	alignedRow   = 32      // least elements of a row that is copied: half a line
 	alignedRows  = 17      // least rows of each side: those of tiles through warpgroups
 	alignedWork  = 1 << 26 // least multiplications: read one element at a time they take several launches

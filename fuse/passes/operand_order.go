@@ -14,6 +14,7 @@ const (
 	orderedRows  = 512 // least rows of the other operand
 	orderedTiles = 100 // least tiles of 128 x 128
 	orderedSide  = 128
+	orderedDepth = 256 // least terms of a sum
 )
 
 // orderOperands makes values of the operands of products in tf32 or of 8 bits that are computed, or that
@@ -120,7 +121,7 @@ func fillsTiles(v *ir.Value, a, b *ir.Expr, sizes map[string]int64) bool {
 }
 
 // fillingProduct is one whose tiles fill the device, as fillsTiles says of the usual sizes, of sums that are not short.
-var fillingProduct = largeProduct{rows: orderedRows, depth: alignedDepth, points: orderedTiles * orderedSide * orderedSide}
+var fillingProduct = largeProduct{rows: orderedRows, depth: orderedDepth, points: orderedTiles * orderedSide * orderedSide}
 
 // productAxes divides the axes of a product into those of one side alone, of the other alone, and of both.
 func productAxes(v *ir.Value, inA, inB map[*ir.Range]bool) (rows, columns, batch []*ir.Range) {
