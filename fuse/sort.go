@@ -111,7 +111,7 @@ func (lo sortKernel) sortVariant(m ir.Mapping, r sortCandidate) *ir.Variant {
 	switch {
 	case m == ir.SelectMapping:
 		threads = selectThreads
-	case m == ir.MergeMapping && lo.order.OneWord() && lo.order.Indexed():
+	case m == ir.MergeMapping && lo.order.Indexed():
 		threads = mergeThreads
 	case m == ir.PieceMapping || !lo.order.OneWord():
 		threads = orderThreads
