@@ -313,8 +313,7 @@ const attendCache = 12 << 20
 
 func attendDefines(v *ir.Variant) string {
 	s := v.Schedule
-	warpsM := s.TileM / 16
-	warpsN := max(1, s.Threads/32/warpsM)
+	warpsM, warpsN := s.AttendWarps()
 	parts := ""
 	if n := v.Attend.Parts; n > 0 {
 		parts = fmt.Sprintf("#define PARTS %d\n", n)
@@ -327,7 +326,7 @@ func attendDefines(v *ir.Variant) string {
 // attendShared is the shared memory of the panels.
 func attendShared(v *ir.Variant) int {
 	s, panels := v.Schedule, ir.PanelBytes(v.Schedule, v.Attend)
-	if s.Threads > s.TileM/16*32 { // warps that divide the keys exchange their states in shared memory too
+	if _, keys := s.AttendWarps(); keys > 1 { // warps that divide the keys exchange their states in shared memory too
 		return max(panels, s.Threads*(v.Attend.Width/2+4)*4)
 	}
 	return panels

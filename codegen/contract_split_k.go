@@ -318,7 +318,7 @@ func sliceOwn(k *ir.Kernel, v *ir.Variant) workspace {
 
 func smallPreludes(_ *ir.Kernel, v *ir.Variant) string {
 	if haloOf(v) != nil {
-		return skeleton.Text("small_tiles", map[bool]string{true: "halo_fma", false: "halo"}[v.Contract.Unit == ir.FMAUnit])
+		return skeleton.Text("small_tiles", haloUnits[v.Contract.Unit].skeleton)
 	}
 	if v.Contract.Slices != nil {
 		return skeleton.Text("small_tiles", "fresh", "last_block", "slices")

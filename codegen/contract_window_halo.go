@@ -52,7 +52,7 @@ func (e *contractSplitK) haloKernel(h *ir.Halo) {
 	e.haloTaps(h)
 	e.haloCopy(h)
 	e.haloPlaces(h)
-	e.line("%s parts;", haloParts[c.Unit])
+	e.line("%s parts;", haloUnits[c.Unit].parts)
 	e.line("#pragma unroll 1")
 	e.open("for (INDEX origin_k = 0; origin_k < extent_k; origin_k += %s)", map[bool]string{true: "COLUMNS", false: "TILE_K"}[c.Unit == ir.FMAUnit])
 	e.line("fetch_a(0, origin_k, false);")
@@ -67,11 +67,11 @@ func (e *contractSplitK) haloKernel(h *ir.Halo) {
 	e.haloEpilogue(c, h)
 }
 
-// haloParts is the classes that multiply parts of a tile from planes.
-var haloParts = map[ir.Multiplier]string{
-	ir.FMAUnit:  "HaloFMA<Element, Places>",
-	ir.HalfUnit: "HaloParts<Element, PART_M, PART_N, Places>",
-	ir.TF32Unit: "HaloParts<Element, PART_M, PART_N, Places>",
+// haloUnits is the classes that multiply parts of a tile from planes, and the skeletons that have them.
+var haloUnits = map[ir.Multiplier]struct{ parts, skeleton string }{
+	ir.FMAUnit:  {"HaloFMA<Element, Places>", "halo_fma"},
+	ir.HalfUnit: {"HaloParts<Element, PART_M, PART_N, Places>", "halo"},
+	ir.TF32Unit: {"HaloParts<Element, PART_M, PART_N, Places>", "halo"},
 }
 
 // haloPosition writes which tile the block computes: its rows of weights, and the first place of its box along each axis.

@@ -17,38 +17,40 @@ import (
 
 // Figures of such tiles.
 const (
-	haloPlaces   = 256       // windows of a tile, where shared memory has room for what they cover
-	haloPart     = 32        // those that a warp multiplies, and of multiply-adds those that its threads have one of each
-	haloRowsEach = 8         // most rows of weights of a thread, in multiply-adds
-	haloStep     = 32        // bytes of the columns that tensor cores multiply in a step
-	haloShared   = 100 << 10 // bytes of shared memory of a block, so that two are there at a time
-	haloPads     = 16        // tried paddings of lines
-	haloReuse    = 3         // least reads of an element of the halo, and
-	haloFew      = 32        // columns above which it is faster than reading windows row by row,
-	haloShort    = 4         // and planes,
-	haloMany     = 32        // where there are more results than this
-	haloRounds   = 2         // rounds of planes for any number of places,
-	haloFull     = 1 << 12   // and those that each further one asks for
-	haloBusy     = 1 << 14   // least places where planes come in rounds, in multiply-adds: half of the multiprocessors then have a tile
-	haloCopy     = 3.0       // what an element of the halo costs to copy, in reads of an element by a tap
+	haloPlaces = 256       // windows of a tile, where shared memory has room for what they cover
+	haloPart   = 32        // those that a warp multiplies, and of multiply-adds those that its threads have one of each
+	haloStep   = 32        // bytes of the columns that tensor cores multiply in a step
+	haloShared = 100 << 10 // bytes of shared memory of a block, so that two are there at a time
+	haloReuse  = 3         // least reads of an element of the halo, and
+	haloFew    = 32        // columns above which it is faster than reading windows row by row,
+	haloShort  = 4         // and planes,
+	haloMany   = 32        // where there are more results than this
+	haloRounds = 2         // rounds of planes for any number of places,
+	haloFull   = 1 << 12   // and those that each further one asks for
+	haloBusy   = 1 << 14   // least places where planes come in rounds, in multiply-adds: half of the multiprocessors then have a tile
+	haloCopy   = 3.0       // what an element of the halo costs to copy, in reads of an element by a tap
 )
 
-// sharedBanks is the banks of shared memory, a word of four bytes wide.
-const sharedBanks = 32
+// The tiles by their rows of weights: of tensor cores, whose warps have all rows of some places, and of multiply-adds, whose
+// threads have some rows of places that lie a warp apart.
+var (
+	haloTensor = []splitShape{{m: 16, partM: 16, partN: haloPart, blocks: 4}, {m: 32, partM: 32, partN: haloPart, blocks: 3}, {m: 64, partM: 64, partN: haloPart, blocks: 2}}
+	haloFMA    = []splitShape{{m: 4, partM: 4, partN: 2, blocks: 5}, {m: 8, partM: 8, partN: 2, blocks: 5}, {m: 16, partM: 8, partN: 4, blocks: 4}, {m: 32, partM: 8, partN: 8, blocks: 3}}
+)
 
-// haloShapes are the tiles by their rows of weights: of tensor cores, whose warps have all rows of some places, or of
-// multiply-adds, whose threads have some rows of places that lie a warp apart.
+// haloShapes are these tiles for so many columns and places.
 func haloShapes(columns int64, places int, t ir.DType, unit ir.Multiplier) (out []splitShape) {
 	step := int64(haloStep / t.Size())
-	depth := int((columns + step - 1) / step * step)
+	shapes := haloTensor
 	if unit == ir.FMAUnit {
-		for _, s := range []struct{ rows, places, blocks int }{{4, 2, 5}, {8, 2, 5}, {16, 4, 4}, {32, 8, 3}} {
-			out = append(out, splitShape{m: s.rows, n: places, k: depth, partM: min(s.rows, haloRowsEach), partN: min(s.places, places/haloPart), stages: 1, blocks: s.blocks})
-		}
-		return out
+		shapes = haloFMA
 	}
-	for _, s := range []struct{ rows, blocks int }{{16, 4}, {32, 3}, {64, 2}} {
-		out = append(out, splitShape{m: s.rows, n: places, k: depth, partM: s.rows, partN: haloPart, stages: 1, blocks: s.blocks})
+	for _, s := range shapes {
+		s.n, s.k, s.stages = places, int((columns+step-1)/step*step), 1
+		if unit == ir.FMAUnit {
+			s.partN = min(s.partN, places/haloPart)
+		}
+		out = append(out, s)
 	}
 	return out
 }
@@ -341,91 +343,6 @@ func (lo productKernel) haloTiles(h *ir.Halo, places int) {
 	for i := range h.Dims {
 		h.Dims[i].Tile = best[i]
 	}
-}
-
-// padHalo chooses how many elements lines are padded by: as few as make the threads of a warp read the fewest words of one
-// bank. With tensor cores they read eight windows at each of four columns, in multiply-adds one column of all their windows.
-func (lo productKernel) padHalo(h *ir.Halo, c *ir.Contract) {
-	least, best := math.MaxInt, 0
-	for h.Pad = 0; h.Pad < haloPads; h.Pad++ {
-		reads := 0
-		if c.Unit == ir.FMAUnit {
-			reads = windowReads(h, c.Type.Size())
-		} else {
-			reads = lo.fragmentReads(h, c.Type)
-		}
-		if reads < least {
-			least, best = reads, h.Pad
-		}
-	}
-	h.Pad = best
-}
-
-// fragmentReads is how many words of one bank are read at most for the fragments of tensor cores, summed over those.
-func (lo productKernel) fragmentReads(h *ir.Halo, t ir.DType) (reads int) {
-	pair, stride := 4/t.Size(), h.Dims[len(h.Dims)-1].Stride
-	taps := lo.tapOffsets(h)
-	for first := 0; first < len(taps); first += 4 * pair {
-		for p := range pair {
-			reads += bankReads(taps, first+p, pair, stride, t.Size())
-		}
-	}
-	return reads
-}
-
-// windowReads is how many words of one bank are read at most where the threads of a warp read an element of so many windows.
-func windowReads(h *ir.Halo, size int) (most int) {
-	words := map[int64]map[int64]bool{}
-	for place := range min(haloPart, h.Places()) {
-		at, left := int64(0), place
-		for d := len(h.Dims) - 1; d >= 0; d-- {
-			at += int64(left%h.Dims[d].Tile) * h.ApartRows(d)
-			left /= h.Dims[d].Tile
-		}
-		word := at * int64(size) / 4
-		bank := word % sharedBanks
-		if words[bank] == nil {
-			words[bank] = map[int64]bool{}
-		}
-		words[bank][word] = true
-		most = max(most, len(words[bank]))
-	}
-	return most
-}
-
-// tapOffsets is where in shared memory the elements of columns are.
-func (lo productKernel) tapOffsets(h *ir.Halo) []int64 {
-	out := make([]int64, h.Columns())
-	for d, apart := len(lo.k.Cols)-1, 1; d >= 0; d-- {
-		r := lo.k.Cols[d]
-		extent := len(out) // of the outermost, of which not all may be there at a time
-		if d > 0 {
-			extent = int(r.Extent.Int)
-		}
-		step := h.TapApart(r)
-		for k := range out {
-			out[k] += int64(k/apart%extent) * step
-		}
-		apart *= extent
-	}
-	return out
-}
-
-// bankReads is how many words one bank of shared memory is read at most, where eight neighbours of windows are read at
-// each of four columns from first on, apart columns apart.
-func bankReads(taps []int64, first, apart int, stride int64, size int) (most int) {
-	words, of := make([]int64, 0, sharedBanks), [sharedBanks]int{}
-	for k := first; k < min(first+4*apart, len(taps)); k += apart {
-		for n := range int64(8) {
-			word := (taps[k] + n*stride) * int64(size) / 4
-			if !slices.Contains(words, word) {
-				words = append(words, word)
-				of[word%sharedBanks]++
-				most = max(most, of[word%sharedBanks])
-			}
-		}
-	}
-	return most
 }
 
 // readHalo makes blocks copy what the windows of a tile cover.

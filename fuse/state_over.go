@@ -36,7 +36,7 @@ func (pr *program) over(p *ir.Plan, u *usage, at int, next *ir.Buffer, peak floa
 	k := p.Kernels[at]
 	for _, a := range k.Args {
 		old := a.Buffer
-		if a.Write || !u.ends(old, at) || len(old.Parts) > 0 || old.Type != next.Type || !ir.SameSize(lengthOf(old), lengthOf(next)) {
+		if a.Write || !u.ends(old, at) || len(old.Parts) > 0 || old.Type != next.Type || !ir.SameSize(old.Elements(), next.Elements()) {
 			continue
 		}
 		if now, _ := u.peak(map[*ir.Buffer]int{next: at}); now > peak-peak/leastFall {
@@ -56,15 +56,6 @@ func (pr *program) over(p *ir.Plan, u *usage, at int, next *ir.Buffer, peak floa
 		return true
 	}
 	return false
-}
-
-// lengthOf is how many elements a buffer has.
-func lengthOf(b *ir.Buffer) *ir.Expr {
-	out := ir.IntConst(1)
-	for _, e := range b.Shape {
-		out = ir.Apply(ir.OpMul, out, e)
-	}
-	return ir.Simplify(out, ir.Facts{})
 }
 
 // findAhead finds, for each body, the reads of single elements that can be complete before the body stores: those of the
@@ -185,7 +176,7 @@ func (pr *program) usageOf(p *ir.Plan) *usage {
 			}
 			if _, seen := u.first[b]; !seen {
 				u.first[b], u.order = i, append(u.order, b)
-				u.bytes[b] = algebra.Estimate(lengthOf(b), pr.sizes) * float64(b.Type.Size())
+				u.bytes[b] = algebra.Estimate(b.Elements(), pr.sizes) * float64(b.Type.Size())
 			}
 			u.last[b] = i
 		}

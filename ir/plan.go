@@ -49,6 +49,15 @@ type Buffer struct {
 	Over *Buffer
 }
 
+// Elements is the number of a buffer's elements.
+func (b *Buffer) Elements() *Expr {
+	n := IntConst(1)
+	for _, e := range b.Shape {
+		n = Apply(OpMul, n, e)
+	}
+	return Simplify(n, Facts{})
+}
+
 // PartsIn lists the buffer's parts that a kernel computes.
 func (b *Buffer) PartsIn(k *Kernel) (out []*Value) {
 	for _, p := range b.Parts {

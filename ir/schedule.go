@@ -471,3 +471,13 @@ type Schedule struct {
 	Dynamic bool
 	Index64 bool // offsets need 64 bits
 }
+
+// mmaFragment is the queries, and the keys, that a warp multiplies at a time through mma.sync.
+const mmaFragment = 16
+
+// AttendWarps is, with AttendMapping and ChainMapping, the number of warps along the queries of a tile, a fragment each,
+// and of those that have the same queries and share the keys.
+func (s Schedule) AttendWarps() (queries, keys int) {
+	queries = max(1, s.TileM/mmaFragment)
+	return queries, max(1, s.Threads/32/queries)
+}

@@ -280,16 +280,14 @@ func (b *bodyVerifier) readsResults(e *Expr) bool {
 	return found
 }
 
-// sharesKeys returns an error where the warps of a block that multiply fragments of 16 x 16 (mma) cannot divide a tile of
-// queries and keys: each has a fragment of queries, and those that have the same queries have whole fragments of keys.
+// sharesKeys returns an error where the warps of a block that multiply fragments (mma) cannot divide a tile of queries and
+// keys: those that have the same queries have whole fragments of keys.
 func (s Schedule) sharesKeys() error {
-	const fragment = 16
 	if s.Mapping != AttendMapping && s.Mapping != ChainMapping {
 		return nil
 	}
-	queries, warps := s.TileM/fragment, s.Threads/32
-	if keys := max(1, warps/max(1, queries)); s.TileN%(keys*fragment) != 0 {
-		return fmt.Errorf("%d warps cannot share %d keys: each takes %d at a time", keys, s.TileN, fragment)
+	if _, keys := s.AttendWarps(); s.TileN%(keys*mmaFragment) != 0 {
+		return fmt.Errorf("%d warps cannot share %d keys: each takes %d at a time", keys, s.TileN, mmaFragment)
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ func (v *planVerifier) overs(temps []*Buffer, last map[*Buffer]int) error {
 		switch {
 		case !slices.Contains(temps, old) || len(b.Parts)+len(old.Parts) > 0:
 			return fmt.Errorf("%s is over %s, which is no temporary that one kernel writes", b.Name, old.Name)
-		case old.Type != b.Type || !SameSize(elements(old), elements(b)):
+		case old.Type != b.Type || !SameSize(old.Elements(), b.Elements()):
 			return fmt.Errorf("%s is over %s, but they differ in type or size", b.Name, old.Name)
 		case taken[old] != nil:
 			return fmt.Errorf("%s and %s are both over %s", taken[old].Name, b.Name, old.Name)
@@ -30,14 +30,6 @@ func (v *planVerifier) overs(temps []*Buffer, last map[*Buffer]int) error {
 		}
 	}
 	return nil
-}
-
-func elements(b *Buffer) *Expr {
-	out := IntConst(1)
-	for _, e := range b.Shape {
-		out = Apply(OpMul, out, e)
-	}
-	return Simplify(out, Facts{})
 }
 
 // over checks the kernel that stores to a buffer over one that it reads.

@@ -45,25 +45,40 @@ var (
 // TestHunt draws programs and compares engines with the interpreter: for some seconds, or as
 // flags say. A seed stands for one program, so that a failure is found again.
 func TestHunt(t *testing.T) {
-	seed := *huntSeed
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano()) >> 16
-	}
-	t.Logf("-hunt.seed=%d", seed)
 	h := &campaign{t: t, features: map[string]int{}, kinds: map[string]int{}}
-	var next atomic.Int64
-	var group sync.WaitGroup
-	end := time.Now().Add(*huntFor)
-	for range *huntJobs {
+	eachSeed(t, *huntFor, func() func(uint64) bool {
 		engines := open(t, strings.Split(*huntEngines, ","))
+		return func(seed uint64) bool {
+			h.program(seed, engines)
+			return true
+		}
+	})
+	h.report()
+}
+
+// eachSeed runs jobs side by side, which take seeds one after the other, for so long or until one of them says that there is
+// no more to do. begin is called for each job ahead of all of them, and returns what the job does with a seed.
+func eachSeed(t *testing.T, long time.Duration, begin func() func(seed uint64) (more bool)) {
+	first := *huntSeed
+	if first == 0 {
+		first = uint64(time.Now().UnixNano()) >> 16
+	}
+	t.Logf("-hunt.seed=%d", first)
+	var next atomic.Int64
+	var over atomic.Bool
+	var group sync.WaitGroup
+	end := time.Now().Add(long)
+	for range *huntJobs {
+		do := begin()
 		group.Go(func() {
-			for n := next.Add(1) - 1; n < int64(*huntCount) && time.Now().Before(end); n = next.Add(1) - 1 {
-				h.program(seed+uint64(n), engines)
+			for n := next.Add(1) - 1; n < int64(*huntCount) && time.Now().Before(end) && !over.Load(); n = next.Add(1) - 1 {
+				if !do(first + uint64(n)) {
+					over.Store(true)
+				}
 			}
 		})
 	}
 	group.Wait()
-	h.report()
 }
 
 // open opens engines by their names.

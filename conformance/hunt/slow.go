@@ -83,22 +83,14 @@ func Time(ctx context.Context, p *gen.Program, dev *runtime.Device, turn *sync.M
 	return beside(p, x, report), nil
 }
 
-func argumentBytes(g *ir.Graph, sizes map[string]int64) (sum int) {
+func argumentBytes(g *ir.Graph, sizes map[string]int64) (sum float64) {
 	for _, v := range g.Inputs {
-		sum += elements(v, sizes) * v.Type.Size()
+		sum += algebra.BytesAt(v, sizes)
 	}
 	for _, o := range g.Outputs {
-		sum += elements(o.Value, sizes) * o.Value.Type.Size()
+		sum += algebra.BytesAt(o.Value, sizes)
 	}
 	return sum
-}
-
-func elements(v *ir.Value, sizes map[string]int64) int {
-	n, ok := ir.EvalSize(algebra.Product(v.Axes), sizes)
-	if !ok {
-		return 0
-	}
-	return int(n)
 }
 
 // onDevice are a program's arguments in a device's memory. Inputs are random numbers that repeat every few thousand
@@ -125,13 +117,12 @@ func onDevice(f *runtime.Function, g *ir.Graph, p *gen.Program, dev *runtime.Dev
 		if err != nil {
 			return args, err
 		}
-		bytes := make([]byte, 0, elements(v, p.Sizes)*v.Type.Size())
-		for len(bytes) < cap(bytes) {
-			bytes = append(bytes, some.Data[:min(len(some.Data), cap(bytes)-len(bytes))]...)
-		}
-		whole, err := tensor.FromBytes(v.Type, bytes, shapes[v.Name]...)
+		whole, err := tensor.New(v.Type, shapes[v.Name]...)
 		if err != nil {
 			return args, err
+		}
+		for n := 0; n < len(whole.Data); {
+			n += copy(whole.Data[n:], some.Data)
 		}
 		b, err := dev.NewBuffer(v.Type, shapes[v.Name]...)
 		if err != nil {

@@ -2,6 +2,7 @@ package hunt
 
 import (
 	"cmp"
+	"errors"
 	"flag"
 	"maps"
 	"os"
@@ -9,14 +10,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fusec/fusec/conformance/gen"
+	"github.com/fusec/fusec/runtime/cuda"
 )
 
 var (
@@ -44,44 +44,34 @@ func TestSlow(t *testing.T) {
 		}
 		return
 	}
-	seed := *huntSeed
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano()) >> 16
-	}
-	t.Logf("-hunt.seed=%d", seed)
 	var (
-		next       atomic.Int64
-		group      sync.WaitGroup
-		turn, mu   sync.Mutex
-		underWay   = map[uint64]bool{}
-		lost       atomic.Bool
-		all        []Timed
-		end, tried = time.Now().Add(*huntSlow), 0
-		engine     = open(t, []string{"cuda"})[0]
+		turn, mu sync.Mutex
+		underWay = map[uint64]bool{}
+		lost     bool
+		all      []Timed
+		tried    int
+		engine   = open(t, []string{"cuda"})[0]
 	)
-	for range *huntJobs {
-		group.Go(func() {
-			for n := next.Add(1) - 1; n < int64(*huntCount) && time.Now().Before(end) && !lost.Load(); n = next.Add(1) - 1 {
-				p := gen.DrawTimed(seed + uint64(n))
-				mu.Lock()
-				underWay[p.Seed] = true
-				mu.Unlock()
-				kernels, err := Time(t.Context(), p, engine.Device, &turn, leastTime, mostTime)
-				mu.Lock()
-				tried += min(1, len(kernels))
-				all = append(all, kernels...)
-				switch {
-				case err != nil && strings.Contains(err.Error(), "ILLEGAL_ADDRESS") && !lost.Swap(true): // whichever of these programs it was
-					t.Errorf("the device is lost, with programs of these seeds under way: %v\nseed %d: %v\n%s", slices.Sorted(maps.Keys(underWay)), p.Seed, err, p.Source())
-				case err != nil && !lost.Load():
-					t.Errorf("seed %d: %v\n%s", p.Seed, err, p.Source())
-				}
-				delete(underWay, p.Seed)
-				mu.Unlock()
+	timeOne := func(seed uint64) bool {
+		p := gen.DrawTimed(seed)
+		mu.Lock()
+		underWay[seed] = true
+		mu.Unlock()
+		kernels, err := Time(t.Context(), p, engine.Device, &turn, leastTime, mostTime)
+		mu.Lock()
+		defer mu.Unlock()
+		tried += min(1, len(kernels))
+		all = append(all, kernels...)
+		if err != nil && !lost {
+			if lost = errors.Is(err, cuda.ErrDeviceLost); lost { // whichever of these programs it was
+				t.Errorf("the device is lost, with programs of these seeds under way: %v", slices.Sorted(maps.Keys(underWay)))
 			}
-		})
+			t.Errorf("seed %d: %v\n%s", seed, err, p.Source())
+		}
+		delete(underWay, seed)
+		return !lost
 	}
-	group.Wait()
+	eachSeed(t, *huntSlow, func() func(uint64) bool { return timeOne })
 	slices.SortFunc(all, func(a, b Timed) int { return cmp.Compare(b.Ratio(), a.Ratio()) })
 	t.Logf("%d programs, %d kernels", tried, len(all))
 	for i, share := range []float64{0.5, 0.75, 0.9, 0.95, 0.99} {
@@ -89,9 +79,9 @@ func TestSlow(t *testing.T) {
 			t.Logf("%.0f%% of them take at most %.2f of the estimate", 100*share, all[n].Ratio())
 		}
 	}
-	for i, k := range all[:min(len(all), *huntSlowest)] {
+	for _, k := range all[:min(len(all), *huntSlowest)] {
 		t.Log(k)
-		if *huntOut != "" && i < *huntSlowest {
+		if *huntOut != "" {
 			name := strings.ReplaceAll(k.Kernel, "/", "_")
 			require.NoError(t, os.WriteFile(filepath.Join(*huntOut, name+".fuse"), []byte("# "+k.String()+"\n"+Found(k.Program, "slow")), 0o644))
 		}

@@ -18,6 +18,9 @@ const (
 	alignedWork  = 1 << 26 // least multiplications: read one element at a time they take several launches
 )
 
+// alignedProduct is one worth copies of its operands.
+var alignedProduct = largeProduct{rows: alignedRows, depth: alignedDepth, work: alignedWork}
+
 // alignOperands copies operands of 16-bit products if their rows are not whole numbers of accesses: the
 // copies have zeros after each row. The tensor copy engine takes only whole accesses, and without it threads
 // would read one element at a time. If the length of rows is a symbol, the default sizes decide; the graph
@@ -38,13 +41,10 @@ func alignOperands(g *ir.Graph) {
 // alignSides replaces the sides of a product whose rows are not aligned by copies, and returns these.
 func alignSides(g *ir.Graph, v *ir.Value, sizes map[string]int64) (made []*ir.Value) {
 	a, b := form.SidesOf(v)
-	if a == nil || b == nil || !halfLoad(a) || !halfLoad(b) {
+	if a == nil || b == nil || !halfLoad(a) || !halfLoad(b) || !alignedProduct.holds(v, a, b, sizes) {
 		return nil
 	}
-	when := alignedProduct.at(v, form.AxesIn(v, a), form.AxesIn(v, b))
-	if n, ok := ir.EvalSize(algebra.OrTrue(when), sizes); !ok || n == 0 {
-		return nil
-	}
+	large := alignedProduct.at(v, a, b)
 	body, both := v.Body, form.AxesIn(v, b)
 	inA := form.AxesIn(v, a)
 	maps.DeleteFunc(both, func(r *ir.Range, _ bool) bool { return !inA[r] })
@@ -64,7 +64,7 @@ func alignSides(g *ir.Graph, v *ir.Value, sizes map[string]int64) (made []*ir.Va
 		v.Body = ir.Apply(ir.OpMul, a, b).At(body.Span)
 	}
 	if unaligned != nil && !always {
-		g.For = ir.Join(ir.OpOr, g.For, algebra.And(unaligned, when))
+		g.For = ir.Join(ir.OpOr, g.For, algebra.And(unaligned, large))
 	}
 	return made
 }
@@ -72,30 +72,6 @@ func alignSides(g *ir.Graph, v *ir.Value, sizes map[string]int64) (made []*ir.Va
 // behindAccesses is the number of elements of a row after its last whole access.
 func behindAccesses(row *ir.Expr, t ir.DType) *ir.Expr {
 	return ir.Simplify(ir.Apply(ir.OpMod, row, ir.IntConst(int64(forecast.CopyAlign/t.Size()))), ir.Facts{})
-}
-
-// A largeProduct says how large a product has to be for something.
-type largeProduct struct{ rows, depth, points, work int64 } // least rows of each side, terms of a sum, results, multiplications
-
-// alignedProduct is one worth copies of its operands.
-var alignedProduct = largeProduct{rows: alignedRows, depth: alignedDepth, work: alignedWork}
-
-// at is the condition on the sizes that a product, with its axes in either side, is so large; nil where it always is.
-func (l largeProduct) at(v *ir.Value, inA, inB map[*ir.Range]bool) (when *ir.Expr) {
-	rows, columns, batch := productAxes(v, inA, inB)
-	least := func(n *ir.Expr, least int64) {
-		if least > 0 {
-			when = algebra.And(when, ir.Simplify(ir.Apply(ir.OpLe, ir.IntConst(least), ir.Simplify(n, ir.Facts{})), ir.Facts{}))
-		}
-	}
-	m, n, k := algebra.Product(rows), algebra.Product(columns), algebra.Product(v.Reduce.Ranges)
-	points := ir.Apply(ir.OpMul, algebra.Product(batch), ir.Apply(ir.OpMul, m, n))
-	least(m, l.rows)
-	least(n, l.rows)
-	least(points, l.points)
-	least(k, l.depth)
-	least(ir.Apply(ir.OpMul, points, k), l.work)
-	return when
 }
 
 // halfLoad reports whether a side of a product is an element of a tensor of 16-bit floats.

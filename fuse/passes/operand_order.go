@@ -14,7 +14,6 @@ const (
 	orderedRows  = 512 // least rows of the other operand
 	orderedTiles = 100 // least tiles of 128 x 128
 	orderedSide  = 128
-	orderedDepth = 256 // least terms of a sum
 )
 
 // orderOperands makes values of the operands of products in tf32 or of 8 bits that are computed, or that
@@ -109,19 +108,11 @@ func ofType(e *ir.Expr, t ir.DType) *ir.Expr {
 func worthOrder(v *ir.Value, a, b *ir.Expr, t ir.DType, sizes map[string]int64) bool {
 	columns := algebra.Product(v.Reduce.Ranges)
 	aligned := columns.Op != ir.OpConst || columns.Int%int64(forecast.CopyAlign/t.Size()) == 0
-	return aligned && fillsTiles(v, a, b, sizes)
+	return aligned && orderedProduct.holds(v, a, b, sizes)
 }
 
-// fillsTiles reports whether both sides of a product have many rows, and the product has enough tiles to
-// keep a large GPU busy.
-func fillsTiles(v *ir.Value, a, b *ir.Expr, sizes map[string]int64) bool {
-	rows, columns, batch := productAxes(v, form.AxesIn(v, a), form.AxesIn(v, b))
-	m, n := algebra.PointsAt(rows, sizes), algebra.PointsAt(columns, sizes)
-	return min(m, n) >= orderedRows && algebra.PointsAt(batch, sizes)*m*n >= orderedTiles*orderedSide*orderedSide
-}
-
-// fillingProduct is one whose tiles fill the device, as fillsTiles says of the usual sizes, of sums that are not short.
-var fillingProduct = largeProduct{rows: orderedRows, depth: orderedDepth, points: orderedTiles * orderedSide * orderedSide}
+// orderedProduct is one worth operands that are laid out: both sides have many rows, and its tiles keep a large GPU busy.
+var orderedProduct = largeProduct{rows: orderedRows, points: orderedTiles * orderedSide * orderedSide}
 
 // productAxes divides the axes of a product into those of one side alone, of the other alone, and of both.
 func productAxes(v *ir.Value, inA, inB map[*ir.Range]bool) (rows, columns, batch []*ir.Range) {

@@ -96,14 +96,17 @@ func windowParts(g *ir.Graph, v *ir.Value, sizes map[string]int64) *partProduct 
 	return p
 }
 
+// plainProduct is one of matrices that is worth being multiplied in parts.
+var plainProduct = largeProduct{rows: orderedRows, depth: partDepth, points: orderedTiles * orderedSide * orderedSide}
+
 // plainParts describes a product of two matrices, or of batches of them; nil where it is none, or too small. It adds
 // to the graph the sizes for which it is large enough.
 func plainParts(g *ir.Graph, v *ir.Value, sizes map[string]int64) *partProduct {
-	if v.Reduce.Where != nil || algebra.PointsAt(v.Reduce.Ranges, sizes) < partDepth {
+	if v.Reduce.Where != nil {
 		return nil
 	}
 	a, b := form.SidesOf(v)
-	if a == nil || b == nil || !fillsTiles(v, a, b, sizes) || !allF32(a) || !allF32(b) {
+	if a == nil || b == nil || !plainProduct.holds(v, a, b, sizes) || !allF32(a) || !allF32(b) {
 		return nil
 	}
 	p := &partProduct{v: v, sides: [2]*ir.Expr{a, b}, depth: algebra.Innermost(v.Reduce.Ranges), lines: true}
@@ -117,7 +120,7 @@ func plainParts(g *ir.Graph, v *ir.Value, sizes map[string]int64) *partProduct {
 			return nil
 		}
 	}
-	if when := fillingProduct.at(v, form.AxesIn(v, a), form.AxesIn(v, b)); when != nil {
+	if when := plainProduct.at(v, a, b); when != nil {
 		g.For = ir.Join(ir.OpOr, g.For, when)
 	}
 	return p

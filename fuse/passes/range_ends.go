@@ -42,13 +42,9 @@ func endedBy(cond *ir.Expr, ranges []*ir.Range, facts ir.Facts) int {
 		return -1
 	}
 	i, end := slices.Index(ranges, cond.Args[0].Range), cond.Args[1]
-	if i < 0 || !holds(ir.OpLe, end, ranges[i].Extent, facts) || !holds(ir.OpGe, end, ir.IntConst(0), facts) {
+	if i < 0 || ir.Decide(ir.Apply(ir.OpLe, end, ranges[i].Extent), facts) != ir.True ||
+		ir.Decide(ir.Apply(ir.OpGe, end, ir.IntConst(0)), facts) != ir.True {
 		return -1
 	}
 	return i
-}
-
-// holds reports whether a comparison of two indices is known to hold.
-func holds(op ir.Op, a, b *ir.Expr, facts ir.Facts) bool {
-	return ir.Simplify(ir.Apply(op, a, b), facts).IsConst(1)
 }
