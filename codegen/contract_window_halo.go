@@ -54,7 +54,7 @@ func (e *contractSplitK) haloKernel(h *ir.Halo) {
 	e.haloPlaces(h)
 	e.line("%s parts;", haloUnits[c.Unit].parts)
 	e.line("#pragma unroll 1")
-	e.open("for (INDEX origin_k = 0; origin_k < extent_k; origin_k += %s)", map[bool]string{true: "COLUMNS", false: "TILE_K"}[c.Unit == ir.FMAUnit])
+	e.open("for (INDEX origin_k = 0; origin_k < extent_k; origin_k += COLUMNS)")
 	e.line("fetch_a(0, origin_k, false);")
 	e.line("copy_planes(origin_k / (COLUMNS / CHANNELS));")
 	e.line("put_a(0, origin_k, false);")
