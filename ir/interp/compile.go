@@ -1,6 +1,7 @@
 package interp
 
 import (
+	"math"
 	"slices"
 
 	"github.com/fusec/fusec/ir"
@@ -42,15 +43,17 @@ type compiler struct {
 	leaf    func(*ir.Expr) code // loads, reads and locals
 	slots   map[*ir.Range]int
 	uses    map[*ir.Expr]int
-	done    map[*ir.Expr]code
-	cells   int
-	chooser *chooser // in Sampled mode, else nil
+	// exponents are the differences that exponentials are taken of, as scores of a softmax less the largest of them.
+	exponents map[*ir.Expr]bool
+	done      map[*ir.Expr]code
+	cells     int
+	chooser   *chooser // in Sampled mode, else nil
 }
 
 // newCompiler returns a compiler; the caller sets leaf.
 func newCompiler(mode Mode, symbols map[string]int64) *compiler {
 	return &compiler{mode: mode, symbols: symbols,
-		slots: map[*ir.Range]int{}, uses: map[*ir.Expr]int{}, done: map[*ir.Expr]code{}}
+		slots: map[*ir.Range]int{}, uses: map[*ir.Expr]int{}, exponents: map[*ir.Expr]bool{}, done: map[*ir.Expr]code{}}
 }
 
 // frame returns the state for what has been compiled so far.
@@ -80,6 +83,9 @@ func (c *compiler) count(e *ir.Expr) {
 	ir.Walk(e, func(e *ir.Expr) bool {
 		for _, part := range append([]*ir.Expr{e.Fill, e.Guard}, e.Args...) {
 			c.uses[part]++
+		}
+		if (e.Op == ir.OpExp || e.Op == ir.OpExp2) && e.Args[0].Op == ir.OpSub {
+			c.exponents[e.Args[0]] = true
 		}
 		return true
 	})
@@ -181,6 +187,10 @@ func (c *compiler) apply(e *ir.Expr) code {
 	switch {
 	case c.chooser != nil && e.Op == ir.OpMul && slices.ContainsFunc(e.Args, c.chooser.isWeight):
 		compute = func(a, b, _ float64) float64 { return c.chooser.weighted(e.Type, a, b) }
+	case c.chooser != nil && e.Op == ir.OpDiv && c.chooser.isWeight(e.Args[0]):
+		compute = func(a, b, _ float64) float64 { return c.chooser.leftOut(a, b, 0, a/b) }
+	case c.chooser != nil && c.exponents[e]:
+		compute = func(a, b, _ float64) float64 { return c.chooser.leftOut(a, b, math.Inf(-1), a-b) }
 	case c.chooser != nil && e.Op == ir.OpMul:
 		compute = func(a, b, _ float64) float64 { return c.chooser.product(e.Type, a, b) }
 	case c.chooser != nil && (e.Op == ir.OpMax || e.Op == ir.OpMin):

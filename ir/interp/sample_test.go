@@ -215,6 +215,22 @@ func TestWeightsOfZero(t *testing.T) {
 	}
 }
 
+// TestWeightsOfMaskedKeys: a key whose score is -infinity may have a weight of zero in a softmax of which the others are NaN;
+// a key whose score is a number has NaN.
+func TestWeightsOfMaskedKeys(t *testing.T) {
+	in := floats(ir.F32, []int{1, 3}, math.NaN(), math.Inf(-1), 1)
+	zeros, nans := [3]bool{}, [3]bool{}
+	for seed := range uint64(40) {
+		out, err := Run(softmax(ir.F32).Graph, []*Tensor{in}, Options{Mode: Sampled, Seed: seed})
+		require.NoError(t, err)
+		for i, v := range out[0].F {
+			zeros[i], nans[i] = zeros[i] || v == 0, nans[i] || math.IsNaN(v)
+		}
+	}
+	assert.Equal(t, [3]bool{false, true, false}, zeros)
+	assert.Equal(t, [3]bool{true, true, true}, nans)
+}
+
 // TestProductsOfTF32: a factor of 1 leaves the other to be rounded to tf32; what tf32 holds stays.
 func TestProductsOfTF32(t *testing.T) {
 	for v, rounds := range map[float64]bool{1 + 0x1p-20: true, 1 + 0x1p-10: false} {

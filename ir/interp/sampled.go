@@ -86,6 +86,15 @@ func (c *chooser) weighted(t ir.DType, a, b float64) float64 {
 	return c.product(t, a, b)
 }
 
+// leftOut is the quotient or the difference v of a and b in the weights of a softmax. A key that is left out, whose score is
+// -infinity and whose weight is zero, may have a weight of zero where NaN among the scores make NaN of all others.
+func (c *chooser) leftOut(a, b, hidden, v float64) float64 {
+	if a == hidden && b != b && c.skips != 2 && !c.strict && (c.skips == 0 || c.coin()) {
+		return hidden
+	}
+	return v
+}
+
 // spread is a number between -1 and 1.
 func (c *chooser) spread() float64 { return 2*c.rng.Float64() - 1 }
 
