@@ -38,6 +38,9 @@ func Plan(g *ir.Graph, opts Options) (*ir.Plan, error) {
 	} else {
 		plan = planForAll(work, other, opts)
 	}
+	if err := ir.VerifyPlan(plan); err != nil {
+		panic("BUG: " + err.Error())
+	}
 	if n := resultKernels(plan); g.OneKernel && n > 1 && opts.Device.Arch != "" { // the CPU launches nothing
 		return plan, oneKernelError(work, plan, n)
 	}
@@ -46,11 +49,7 @@ func Plan(g *ir.Graph, opts Options) (*ir.Plan, error) {
 
 // planned is the plan of a graph after its passes, for the sizes at which only holds; nil for all sizes.
 func planned(work *ir.Graph, opts Options, only *ir.Expr) *ir.Plan {
-	plan := formed(work, opts, only).plan()
-	if err := ir.VerifyPlan(plan); err != nil {
-		panic("BUG: " + err.Error())
-	}
-	return plan
+	return formed(work, opts, only).plan()
 }
 
 // formed makes the regions of a graph after its passes, and merges them.

@@ -121,11 +121,11 @@ func (b *bodyVerifier) inBounds() error {
 	return nil
 }
 
-// admitted are the sizes of a list at which the variant is for kernels that have points.
+// admitted are the sizes of a list at which the kernel runs by this variant, and has points.
 func (b *bodyVerifier) admitted(list []map[string]int64) (out []map[string]int64) {
 	for _, sizes := range list {
 		at := corner{sizes: sizes}
-		if at.holds(b.variant.When) && b.runs(&at) {
+		if at.holds(b.k.When) && at.holds(b.variant.When) && b.runs(&at) {
 			out = append(out, sizes)
 		}
 	}
