@@ -2,6 +2,7 @@ package hunt
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"flag"
 	"maps"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -23,6 +25,10 @@ var (
 	huntSlow    = flag.Duration("hunt.slow", 0, "how long to look for kernels that take longer than estimated, on a GPU")
 	huntSlowest = flag.Int("hunt.slowest", 60, "how many of them to list")
 )
+
+// mostWait is how long a program may take to compile and to run, beside others. NVRTC takes minutes over some texts, which is a
+// fault of those that wrote them.
+const mostWait = time.Minute
 
 // TestSlow draws large programs, runs them, and lists the kernels that take the most times their estimate: either the kernel
 // is bad at these sizes, or the estimate by which plans are chosen. Without -hunt.slow it times a few on the CPU, for
@@ -57,7 +63,9 @@ func TestSlow(t *testing.T) {
 		mu.Lock()
 		underWay[seed] = true
 		mu.Unlock()
-		kernels, err := Time(t.Context(), p, engine.Device, &turn, leastTime, mostTime)
+		ctx, cancel := context.WithTimeout(t.Context(), mostWait)
+		defer cancel()
+		kernels, err := Time(ctx, p, engine.Device, &turn, leastTime, mostTime)
 		mu.Lock()
 		defer mu.Unlock()
 		tried += min(1, len(kernels))
