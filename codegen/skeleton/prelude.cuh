@@ -183,6 +183,14 @@ DEVICE float min_(float a, float b) {
 }
 template <typename T> DEVICE T max_(T a, T b) { return a != a || a > b ? a : b; }
 template <typename T> DEVICE T min_(T a, T b) { return a != a || a < b ? a : b; }
+#if __CUDA_ARCH__ >= 900
+// ptxas makes one instruction of two that take the least, or the largest, of three signed integers, and where one of them is
+// negated it loses the sign (CUDA 13.0, sm_90a). With 2^31 added the integers are in the order of unsigned ones, for which it
+// is right.
+DEVICE unsigned biased(int a) { return (unsigned)a ^ 0x80000000u; }
+DEVICE int max_(int a, int b) { return (int)((biased(a) > biased(b) ? biased(a) : biased(b)) ^ 0x80000000u); }
+DEVICE int min_(int a, int b) { return (int)((biased(a) < biased(b) ? biased(a) : biased(b)) ^ 0x80000000u); }
+#endif
 
 // The fast forms treat numbers below 2^-126 in magnitude as zero, in what they take and in what they give. To handle
 // them each would be three to seven instructions instead of one or two.
