@@ -2,6 +2,8 @@ package conformance
 
 import (
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/runtime/tensor"
@@ -41,6 +43,22 @@ var placesInTwo = []row{
 	{name: "two ranges", src: `graph g(x: f32[K, N, M]) -> (y: i64[K], z: i64[K]) {
 		y[k: K] = argmax[n: N, m: M] x[k, n, m]
 		z[k: K] = argmax[m: M, n: N] x[k, n, m] }`},
+}
+
+// placesInChunks are places of long rows, each of which is cut into chunks that many blocks have.
+var placesInChunks = []row{
+	{name: "whole tensor", src: `@bench(N=4096, M=4096) graph g(x: f32[N, M], w: bf16[N, M]) -> (y: i64[], z: i64[], best: f32[]) {
+		y = argmax(x)
+		z = argmin(w)
+		best = max(x) }`},
+	{name: "few rows", src: `@bench(N=4, M=1000000) graph g(x: f32[N, M], w: i32[N, M]) -> (y: i64[N], z: i32[N]) {
+		y = argmin(x, axis=1)
+		z = i32(argmax(w, axis=1)) + 1 }`},
+	{name: "few columns", src: `@bench(N=1000000, M=4) graph g(x: f32[N, M], w: i8[N, M]) -> (y: i64[M], z: i64[M]) {
+		y = argmax(x, axis=0)
+		z = argmin(w, axis=0) }`},
+	{name: "of what is computed", src: `@bench(N=4, M=1000000) graph g(x: f32[N, M], w: f32[M]) -> (y: i64[N]) { y = argmax(x * w + 1, axis=1) }`},
+	{name: "turned", src: `@bench(N=1000, M=5000) graph g(x: f32[N, M]) -> (y: i64[]) { y[] = argmax[m: M, n: N] x[n, m] }`},
 }
 
 // edges are rows in which it matters what beats what: by the row, equal elements, zeros of both
@@ -96,5 +114,12 @@ func placeFamilies() []family {
 				pass{engine: "cpu", sizes: lengths(1, 33, 3000)},
 				pass{engine: "gpu", sizes: lengths(1, 3, 8, 33, 250, 1000, 1024, 2048, 3000, 4096, 8192, 20001)})}
 	}
-	return []family{of("places", places, 11), of("places in two ranges", placesInTwo, 5)}
+	inChunks := of("places in chunks", placesInChunks, 11)
+	inChunks.plan = func(p *ir.Plan) bool {
+		return slices.ContainsFunc(p.Kernels, func(k *ir.Kernel) bool { return strings.HasSuffix(k.Name, "_best") })
+	}
+	inChunks.on = append(races([][]int64{{1, 3, 8192}, {1, 5, 3001}, {1, 9000, 3}, {1, 0, 5}, {1, 5, 0}, {1, 1, 1}}),
+		pass{engine: "cpu", sizes: [][]int64{{1, 3, 20001}, {1, 20001, 3}, {1, 7, 9}, {1, 5, 0}}},
+		pass{engine: "gpu", sizes: [][]int64{{1, 3, 20001}, {1, 20001, 3}, {1, 7, 9}, {1, 4, 1000000}, {1, 300001, 7}, {1, 2048, 4099}}})
+	return []family{of("places", places, 11), of("places in two ranges", placesInTwo, 5), inChunks}
 }

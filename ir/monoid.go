@@ -47,6 +47,17 @@ func (m Monoid) String() string { return monoids[m].Name }
 // IsArg reports whether the result is an index instead of a value.
 func (m Monoid) IsArg() bool { return m == ArgMax || m == ArgMin }
 
+// Extreme is the reduction that gives the value whose index m gives; m itself where it gives no index.
+func (m Monoid) Extreme() Monoid {
+	switch m {
+	case ArgMax:
+		return Max
+	case ArgMin:
+		return Min
+	}
+	return m
+}
+
 // Ordered reports whether m picks an element by its place in an order, so that it may take a
 // Rank.
 func (m Monoid) Ordered() bool { return m == Max || m == Min || m.IsArg() }

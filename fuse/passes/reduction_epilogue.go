@@ -231,9 +231,8 @@ func (rw *foldRewrite) weights(u *ir.Value, x form.Exponential, rest *ir.Expr) {
 // place cuts the search for the place of an extreme into two: the first chunk that has the extreme, and
 // its place there.
 func (rw *foldRewrite) place(u *ir.Value) {
-	extreme := map[ir.Monoid]ir.Monoid{ir.ArgMax: ir.Max, ir.ArgMin: ir.Min}[u.Reduce.Op]
 	body := func(at func(*ir.Expr) *ir.Expr, _ *ir.Expr) *ir.Expr { return at(rw.Whole[u]) }
-	value, where := rw.part(u, u.Name+"_best", extreme, body), rw.part(u, u.Name+"_part", u.Reduce.Op, body)
+	value, where := rw.part(u, u.Name+"_best", u.Reduce.Op.Extreme(), body), rw.part(u, u.Name+"_part", u.Reduce.Op, body)
 	over := rw.chunk()
 	axes := rw.Graph.NewAxes(u.Shape())
 	best := rw.Graph.Adopt(&ir.Value{Name: u.Name + "_chunk", Type: ir.I64, Axes: axes, Origin: u.Origin,

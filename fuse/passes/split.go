@@ -79,6 +79,9 @@ func (s *splitter) split(v *ir.Value) []*ir.Value {
 			return parts
 		}
 	}
+	if placed(v) {
+		return s.splitPlaced(v)
+	}
 	rows := *v // a copy in which several axes of rows are taken as one
 	together := v.Reduce.Where == nil && !contiguousColumns(v, s.sizes) && neighbours(v.Reduce.Ranges, largestRead(v, s.sizes))
 	if together {
@@ -104,6 +107,18 @@ func (s *splitter) split(v *ir.Value) []*ir.Value {
 		chunk = lineChunk(v, s.sizes)
 	}
 	return splitReduction(s.g, v, chunksOf(v, chunk))
+}
+
+// splitPlaced cuts the search for the place of an extreme; it returns none where that should stay whole.
+func (s *splitter) splitPlaced(v *ir.Value) []*ir.Value {
+	chunk := chunkOf(v, s.sizes, s.enough(v))
+	if chunk == 0 || s.shared(v) {
+		return nil
+	}
+	if s.histograms && contiguousColumns(v, s.sizes) && lineOf(s.g, v) {
+		chunk = lineChunk(v, s.sizes)
+	}
+	return splitPlace(s.g, v, chunksOf(v, chunk))
 }
 
 // hasUsualSize reports whether the program says what each symbol of a size is by default.
@@ -187,7 +202,7 @@ func chunksOf(v *ir.Value, size int64) chunks {
 // chunkOf returns the points of the outermost reduced range that one block should take; 0 for a reduction
 // that should stay whole, such as one that has enough blocks in the flat mapping.
 func chunkOf(v *ir.Value, sizes map[string]int64, enough float64) int64 {
-	if v.Reduce == nil || v.Reduce.Op.IsArg() || v.Reduce.Rank != nil || form.ScanOf(v) != nil {
+	if v.Reduce == nil || v.Reduce.Op.IsArg() && !placed(v) || v.Reduce.Rank != nil || form.ScanOf(v) != nil {
 		return 0
 	}
 	if forecast.SplitKFills(v, sizes) {
@@ -297,7 +312,12 @@ func newChunking(g *ir.Graph, v *ir.Value, cut chunks) *chunking {
 
 // partial is the reduction of a body, given over v's ranges, over each chunk.
 func (c *chunking) partial(g *ir.Graph, v *ir.Value, name string, body *ir.Expr) *ir.Value {
-	acc := c.reduce.Op.Accumulator(body.Type)
+	body = form.GuardLoads(ir.Substitute(body, c.at))
+	acc := ir.I64 // of a place
+	if !c.reduce.Op.IsArg() {
+		acc = c.reduce.Op.Accumulator(body.Type)
+		body = ir.Cast(body, acc)
+	}
 	axes := g.NewAxes(append([]*ir.Expr{c.part.Extent}, v.Shape()...))
 	rename := map[*ir.Range]*ir.Expr{c.part: algebra.UnitIndices(axes)[0]}
 	for d, r := range c.axes {
@@ -314,7 +334,7 @@ func (c *chunking) partial(g *ir.Graph, v *ir.Value, name string, body *ir.Expr)
 		reduce.Where = ir.Substitute(c.reduce.Where, rename)
 	}
 	return g.Adopt(&ir.Value{Name: name, Type: acc, Axes: axes, Origin: v.Origin, Reduce: &reduce,
-		Body: ir.Substitute(ir.Cast(form.GuardLoads(ir.Substitute(body, c.at)), acc), rename)})
+		Body: ir.Substitute(body, rename)})
 }
 
 // points is the number of points of a chunk, of which the last may have fewer.
