@@ -213,6 +213,19 @@ func ofTypes(programs map[string]string, dtypes ...string) (out []row) {
 }
 
 // productFamilies are products of matrices, with what may stand around them.
+// conditionalProducts sum under conditions of which a part does not depend on what is summed: such a part may keep rows from
+// being read that are outside of a tensor.
+var conditionalProducts = map[string]string{
+	"of data": `(a: bf16[M, K], b: bf16[N, K], s: i32[M], t: i32[N]) -> (y: f32[M, N]) {
+		y[i: M, j: N] = sum[k: K where s[i] == t[j]] f32(a[i, k]) * f32(b[j, k]) }`,
+	"of places": `(a: f32[M, K], b: f32[K, N]) -> (y: f32[M, N]) {
+		y[i: M, j: N] = 1 + (sum[k: K where j <= i] a[i, k] * b[k, j]) }`,
+	"of both sides": `(a: f16[M, K], b: f16[N, K], m: bool[M, N]) -> (y: f16[M, N]) {
+		y[i: M, j: N] = sum[k: K where m[i, j] && i != j] a[i, k] * b[j, k] }`,
+	"of what is outside": `(a: bf16[M, K], b: bf16[K, N]) -> (y: bf16[M, N]) {
+		y[i: M, j: N] = sum[k: K where i + 1 < M && 2 <= j] a[i + 1, k] * b[k, j - 2] }`,
+}
+
 func productFamilies() []family {
 	products := family{name: "products", rows: ofTypes(Products, "bf16", "f16"), symbols: mnk, sizes: productSizes, repeat: true,
 		on: []pass{{engine: "gpu"}}, variants: endsIn(" bf16"), compile: []compiling{{archs: []string{"sm_90a"}, rows: endsIn(" bf16")}}}
@@ -228,6 +241,12 @@ func productFamilies() []family {
 			compile: []compiling{{archs: []string{"sm_90a", "sm_80"}, ends: true, rows: endsIn(" i8"), keep: offsetsOf32}}},
 		{name: "products of many sizes", rows: manySizes(), symbols: mnk, fill: Integers(-3, 4), exact: rounded, repeat: true,
 			on: []pass{{engine: "gpu", most: 1 << 23}}},
+		{name: "products under conditions", rows: rowsOf(conditionalProducts, ofType("")), symbols: mnk,
+			plan: func(p *ir.Plan) bool {
+				return slices.ContainsFunc(p.Kernels, func(k *ir.Kernel) bool { return k.Template == ir.ContractTemplate })
+			},
+			sizes: [][]int64{{70, 45, 64}, {33, 40, 100}, {1, 65, 33}, {129, 1, 8}, {5, 7, 0}}, compile: inTurn(true, "sm_90a", "sm_80"),
+			on: append(races([][]int64{{70, 45, 64}, {1, 9, 33}, {5, 7, 0}}), pass{engine: "cpu"}, pass{engine: "gpu"})},
 		{name: "long sums", rows: rowsOf(LongSums, ofType("")), compile: inTurn(true, "sm_90a"), variants: all}, // the first of which is sliced
 		{name: "few columns", rows: columnRows(), symbols: mnk, fill: Integers(-2, 3), exact: rounded, repeat: true,
 			on: []pass{{engine: "gpu"}}},

@@ -24,6 +24,7 @@ var All = []Pass{
 	{Name: "extents", Doc: "simplify sizes by the graph's constraints", Run: simplifyExtents},
 	{Name: "units", Doc: "replace indices of axes of extent 1 by 0", Run: DropUnits},
 	{Name: "orders", Doc: "give every order that a value picks from an axis of its own", Run: rankAxes},
+	{Name: "conditions", Doc: "take conditions that do not depend on what is summed out of sums of products", Run: leaveConditions, On: ir.Device.TensorCores},
 	{Name: "simplify", Doc: "apply the index algebra and the rewrite table", Run: simplify},
 	{Name: "views", Doc: "substitute values that only move elements into their readers", Run: InlineViews},
 	{Name: "cse", Doc: "merge equal values", Run: mergeEqual}, // after views, so that equal values read equal values

@@ -1,0 +1,58 @@
+package passes
+
+import (
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/form"
+	"github.com/fusec/fusec/ir"
+)
+
+// leaveConditions takes the conditions of products that do not depend on what is summed out of the sums:
+// sum[k where s[i] == s[j]] a[i, k] * b[j, k] is that sum for all i and j, or 0 where the condition does not hold. Tiles
+// multiply for all pairs, and the kernel of the product picks. With the condition inside it would be a loop for each pair.
+func leaveConditions(g *ir.Graph) {
+	if !mayAddKernels(g) {
+		return
+	}
+	insertBefore(g, func(v *ir.Value) []*ir.Value {
+		if v.Reduce == nil || v.Reduce.Where == nil || !v.Body.Type.IsFloat() || !form.IsMatrixProduct(v) {
+			return nil
+		}
+		summed := algebra.RangeSet(v.Reduce.Ranges)
+		var outside, inside *ir.Expr
+		for _, c := range ir.Conjuncts(v.Reduce.Where) {
+			if algebra.DependsOnAny(c, summed) {
+				inside = algebra.And(inside, c)
+			} else {
+				outside = algebra.And(outside, c)
+			}
+		}
+		if outside == nil {
+			return nil
+		}
+		return []*ir.Value{pickOutside(g, v, outside, inside)}
+	})
+}
+
+// pickOutside makes v a choice, by a condition on its axes, between a sum and nothing, and returns the sum, which has the
+// condition inside.
+func pickOutside(g *ir.Graph, v *ir.Value, outside, inside *ir.Expr) *ir.Value {
+	axes, at := g.NewAxes(v.Shape()), map[*ir.Range]*ir.Expr{}
+	for d, r := range v.Axes {
+		at[r] = axes[d].At()
+	}
+	reduce := *v.Reduce
+	reduce.Ranges = nil
+	for _, r := range v.Reduce.Ranges {
+		own := g.NewRange(r.Name, r.Extent)
+		reduce.Ranges, at[r] = append(reduce.Ranges, own), own.At()
+	}
+	if reduce.Where = nil; inside != nil {
+		reduce.Where = ir.Substitute(inside, at)
+	}
+	// Elements that the condition kept from being read may be outside of their tensors.
+	sum := g.Adopt(&ir.Value{Name: v.Name + "_all", Type: v.Type, Axes: axes, Reduce: &reduce, Origin: v.Origin,
+		Body: ir.Substitute(form.GuardLoads(v.Body), at)})
+	v.Body = ir.Where(outside, ir.Load(sum, algebra.UnitIndices(v.Axes), nil), ir.Cast(reduce.Op.Identity(v.Body.Type), v.Type))
+	v.Reduce = nil
+	return sum
+}
