@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
 	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
@@ -26,8 +27,61 @@ func alternative(g, work *ir.Graph, opts Options) (*ir.Graph, error) {
 			return rewritten, err
 		}
 	}
-	return nil, nil
+	if work.For != nil {
+		return nil, nil
+	}
+	return longAlternative(g, work, opts)
 }
+
+// longAlternative rewrites the graph for sizes at which reductions are long that have few points at the default sizes, where
+// one block adds them up: a million points need all blocks. It returns nil where passes decide alike.
+func longAlternative(g, work *ir.Graph, opts Options) (*ir.Graph, error) {
+	long, when := longReductions(g)
+	if long == nil {
+		return nil, nil
+	}
+	rewritten, err := Normalize(long, opts)
+	if err != nil || rewritten.For != nil || len(rewritten.Values) == len(work.Values) {
+		return nil, err
+	}
+	rewritten.For = when
+	return rewritten, nil
+}
+
+// longReductions is a copy of a graph in which the symbols that few results are reduced over are long by default, and the
+// condition that one of these reductions is; nil where there is none.
+func longReductions(g *ir.Graph) (long *ir.Graph, when *ir.Expr) {
+	sizes, longer := algebra.DefaultSizes(g), map[string]bool{}
+	for _, v := range g.Values {
+		if v.Reduce == nil || algebra.PointsAt(v.Axes, sizes) >= forecast.FullDevice || algebra.PointsAt(v.Reduce.Ranges, sizes) >= leastLong {
+			continue
+		}
+		points := algebra.Product(v.Reduce.Ranges)
+		ir.Walk(points, func(e *ir.Expr) bool {
+			longer[e.Name] = longer[e.Name] || e.Op == ir.OpSym
+			return true
+		})
+		if ir.Has(points, ir.OpSym) {
+			when = ir.Join(ir.OpOr, when, ir.Simplify(ir.Apply(ir.OpLe, ir.IntConst(leastLong), points), g.Facts()))
+		}
+	}
+	if when == nil {
+		return nil, nil
+	}
+	long = g.Clone()
+	for i := range long.Symbols {
+		if s := &long.Symbols[i]; longer[s.Name] {
+			s.Default = manyLong
+		}
+	}
+	return long, when
+}
+
+// Points of long reductions: the least for which blocks share one, and those at which passes decide how.
+const (
+	leastLong = 1 << 15
+	manyLong  = 1 << 22
+)
 
 // planForAll is a plan that runs work at the sizes that work was rewritten for, and other at
 // all other sizes.
