@@ -70,22 +70,27 @@ func (e *contractSplitK) kernel() {
 
 // partsOf is the classes that multiply parts of a tile.
 var partsOf = map[ir.Multiplier]string{
-	ir.FMAUnit:  "FMAParts<Element>",
-	ir.HalfUnit: "HalfParts<Element, PART_M, PART_N>",
-	ir.TF32Unit: "TF32Parts<PART_M, PART_N>",
+	ir.FMAUnit:     "FMAParts<Element>",
+	ir.IntegerUnit: "IntegerParts<Element, Total>",
+	ir.HalfUnit:    "HalfParts<Element, PART_M, PART_N>",
+	ir.TF32Unit:    "TF32Parts<PART_M, PART_N>",
+	ir.DoubleUnit:  "DoubleParts<PART_M, PART_N>",
 }
 
 func (e *contractSplitK) splits() bool { return e.v.Schedule.Cluster > 1 }
 
 // kInner reports whether an operand's tile runs along K: it does where memory does, unless threads
 // multiply neighbours along the rows.
-func kInner(c *ir.Contract, o ir.Operand) bool { return o.KLast && c.Unit != ir.FMAUnit }
+func kInner(c *ir.Contract, o ir.Operand) bool { return o.KLast && c.Unit.TensorCores() }
 
 // padding is the elements after each line of a tile that keep the threads of a warp from using the same
 // bank.
 func padding(c *ir.Contract, o ir.Operand) int {
-	if c.Unit == ir.TF32Unit && !kInner(c, o) {
+	switch {
+	case c.Unit == ir.TF32Unit && !kInner(c, o):
 		return 8 // four threads read a line, eight neighbours each
+	case c.Unit == ir.DoubleUnit:
+		return 4 // half a warp reads four elements of four lines each
 	}
 	return 16 / c.Type.Size()
 }
@@ -148,7 +153,7 @@ func (e *contractSplitK) tileLoop(sides ...*side) {
     int stage = 0;
 `)
 	s := e.v.Schedule
-	multiplyAdds := e.v.Contract.Unit == ir.FMAUnit
+	multiplyAdds := !e.v.Contract.Unit.TensorCores()
 	if multiplyAdds {
 		e.line("const bool inside_tile = origin_m + TILE_M <= extent_m && origin_n + TILE_N <= extent_n;")
 		e.line("const INDEX whole_k = inside_tile ? max((end_k - begin_k) / TILE_K - (STAGES - 1), (INDEX)0) * TILE_K + begin_k : begin_k;")
@@ -320,10 +325,17 @@ func smallPreludes(_ *ir.Kernel, v *ir.Variant) string {
 	if haloOf(v) != nil {
 		return skeleton.Text("small_tiles", haloUnits[v.Contract.Unit].skeleton)
 	}
-	if v.Contract.Slices != nil {
-		return skeleton.Text("small_tiles", "fresh", "last_block", "slices")
+	texts := []string{"small_tiles"}
+	switch v.Contract.Unit {
+	case ir.DoubleUnit:
+		texts = []string{"small_tiles", "double_tiles"}
+	case ir.IntegerUnit:
+		texts = []string{"integer_tiles", "small_tiles"}
 	}
-	return skeleton.Text("small_tiles")
+	if v.Contract.Slices != nil {
+		texts = append(texts, "fresh", "last_block", "slices")
+	}
+	return skeleton.Text(texts...)
 }
 
 // sumsOf is the bytes of a block's sums in shared memory: of totals of runs, which lie one by one, or of a

@@ -140,9 +140,9 @@ func (e *pointEmitter) tileRead(l *ir.Local, square string, p *ir.Range) {
 	}
 	e.line("#pragma unroll")
 	e.open("for (int v = 0; v < VECTOR; ++v)")
-	if r.Guard == nil {
+	if step, ok := ir.Stride(r.Args[0], p, ir.Facts{}); r.Guard == nil && ok && step.IsConst(1) {
 		e.noted(l.Span, "if (v < n) %s[u].v[v] = %s[%s + v];", square, e.args[r.Arg], e.s.Expr(r.Args[0]))
-	} else { // any element may be outside
+	} else { // any element may be outside, or lies some elements after the one before
 		first := e.ranges[p]
 		e.ranges[p] = "(" + first + " + v)"
 		e.noted(l.Span, "if (v < n) %s[u].v[v] = %s;", square, e.read(r))

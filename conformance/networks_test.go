@@ -17,12 +17,7 @@ import (
 func networkFamilies(t testing.TB) []family {
 	const small = 1 << 23 // larger ones are for GPUs, whose kernels of large tiles they reach
 	f := family{name: "networks", on: []pass{{engine: "cpu", most: small}, {engine: "gpu"}, {engine: "sm_90a", most: small}, {engine: "sm_80", most: small}},
-		compile: []compiling{{archs: []string{"sm_90a"}, ends: true, keep: offsetsOf32,
-			// Of these a norm over columns, a window's sums in loops, a gate of halves, scores of edges and sums in groups
-			// of threads spill four bytes of registers.
-			rows: func(_ int, name string) bool {
-				return !slices.Contains([]string{"vit_layer", "resnet_block", "wavenet_layer", "graph_attention", "mobilenet_block"}, name)
-			}}}}
+		compile: []compiling{{archs: []string{"sm_90a"}, ends: true, keep: offsetsOf32}}}
 	for _, src := range sourceFiles(t, "examples/networks/*.fuse") {
 		p, err := bench.Parse(src.Name, string(src.Text))
 		require.NoError(t, err)

@@ -415,6 +415,11 @@ func windowFamilies() []family {
 			compile: []compiling{{archs: []string{"sm_80"}, keep: isWindowed}, {archs: []string{"sm_90a"}, keep: isWindowed}},
 		},
 		{
+			name: "points", rows: drawnPoints(12),
+			on:      []pass{{engine: "cpu"}, {engine: "sm_80"}, {engine: "sm_90a"}, {engine: "gpu"}},
+			compile: inTurn(true, "sm_90a", "sm_80"),
+		},
+		{
 			name: "halos", rows: drawnHalos(24), symbols: []string{"N", "D", "H", "W"}, sizes: [][]int64{{2, 3, 5, 70}, {3, 4, 7, 23}},
 			on:       []pass{{engine: "cpu"}, {engine: "sm_80"}, {engine: "sm_90a"}, {engine: "gpu"}},
 			compile:  []compiling{{archs: []string{"sm_80"}, keep: hasHalo}, {archs: []string{"sm_90a"}, keep: hasHalo}},

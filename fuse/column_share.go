@@ -34,6 +34,9 @@ func (lo columnKernel) shareColumns(s *ir.Schedule, sections []*ir.Section, word
 	s.Threads, s.ColThreads, s.Unroll = chosen.Threads, chosen.Groups, forecast.GroupUnroll
 	if s.Vector == 1 && lo.work() > lightWork { // without a bound, the compiler spills registers to run more blocks
 		s.MinBlocks = residentThreads / s.Threads
+		if storesElements(sections) { // whose addresses take registers too
+			s.Unroll /= 2
+		}
 	}
 	for s.Unroll > 1 && words*float64(s.Unroll*s.Vector) > groupRegisters {
 		s.Unroll /= 2
@@ -61,6 +64,11 @@ func guarded(sections []*ir.Section) bool {
 		}
 	}
 	return false
+}
+
+// storesElements reports whether elements of columns are stored, not results of rows alone.
+func storesElements(sections []*ir.Section) bool {
+	return slices.ContainsFunc(sections, func(s *ir.Section) bool { return s.Level == ir.FullLevel && len(s.Stores) > 0 })
 }
 
 // stateWords is the number of registers that the states of the folds of one lane take.

@@ -16,6 +16,7 @@ const (
 	tileVectors = 16 // vectors along either range of a larger tile, of which each thread has a square
 	tileLeast   = 16 // least points of a range for which tiles pay
 	tileThreads = 256
+	tileSteps   = 4        // most elements from one that is read to the next
 	tileShared  = 48 << 10 // bytes of shared memory a kernel has without asking
 )
 
@@ -115,7 +116,7 @@ func (lo columnKernel) tilesRead(sections []*ir.Section, lane *ir.Range, side, v
 	return out
 }
 
-// stage marks the reads that pass through shared memory: those that are contiguous along
+// stage marks the reads that pass through shared memory: those that walk memory along
 // another range than the innermost one. It returns that range, which is the same for all of
 // them.
 func (lo columnKernel) stage(v *ir.Variant, lane *ir.Range, assume bool) *ir.Range {
@@ -125,25 +126,30 @@ func (lo columnKernel) stage(v *ir.Variant, lane *ir.Range, assume bool) *ir.Ran
 		if r == nil || ir.Has(r.Guard, ir.OpRead, ir.OpLocal) || l.Wide || lo.variesThroughLocals(r.Args[0], lane) || !ir.DependsOn(r.Args[0], lane) {
 			continue
 		}
-		along := lo.contiguousRow(r)
+		along, step := lo.walkedRow(r)
 		size := v.Schedule.TileM * v.Schedule.TileN * r.Type.Size()
 		if along == nil || along == lane || v.Across != nil && along != v.Across || shared+size > tileShared {
 			continue
 		}
 		shared += size
 		v.Across = along
-		l.Wide = (r.Guard == nil || !ir.DependsOn(r.Guard, along)) && lo.alignAlong(v, r.Args[0], along, assume)
+		l.Wide = step == 1 && (r.Guard == nil || !ir.DependsOn(r.Guard, along)) && lo.alignAlong(v, r.Args[0], along, assume)
 		v.Staged = append(v.Staged, l)
 	}
 	return v.Across
 }
 
-// contiguousRow returns the row range along which a read walks memory.
-func (lo columnKernel) contiguousRow(read *ir.Expr) *ir.Range {
+// walkedRow returns the row range along which a read walks memory, and its step: the shortest, of few elements, so that a line
+// of memory has what several threads read.
+func (lo columnKernel) walkedRow(read *ir.Expr) (along *ir.Range, step int64) {
 	for _, r := range lo.k.Rows {
 		if algebra.UnitStride(read, r) {
-			return r
+			return r, 1
+		}
+		stride, ok := ir.Stride(read.Args[0], r, lo.positive())
+		if ok && stride.Op == ir.OpConst && stride.Int > 1 && stride.Int <= tileSteps && (along == nil || stride.Int < step) {
+			along, step = r, stride.Int
 		}
 	}
-	return nil
+	return along, step
 }

@@ -92,7 +92,7 @@ func (lo productKernel) productVariant(fold *ir.Fold, c *ir.Contract) *ir.Varian
 	b := newBody(lo.kernel)
 	v := &ir.Variant{Sections: b.sections([]*ir.Section{{Level: ir.FullLevel, Folds: []*ir.Fold{fold}}, row}), Contract: c}
 	v.Locals = b.locals
-	body := v.Sections[0].Folds[0].Body
+	body := exactlyWidened(v.Sections[0].Folds[0].Body)
 	c.A.Value, c.B[0].Value = body.Args[0], body.Args[1]
 	return v
 }

@@ -22,7 +22,7 @@ func (lo productKernel) splitOperand(o *ir.Operand, own []*ir.Range, v *ir.Varia
 	read = storedRead(o.Value, c.Type)
 	direct := read != nil && (read.Guard == nil || o.Window != nil)
 	length := int64(forecast.AccessBytes / c.Type.Size())
-	if direct && !(o.Window != nil && windowBoundBy(o.Window, inner)) && !(c.Unit == ir.FMAUnit && o.KLast) { // tiles of such an operand run along the rows
+	if direct && !(o.Window != nil && windowBoundBy(o.Window, inner)) && (c.Unit.TensorCores() || !o.KLast) { // tiles of such an operand run along the rows
 		o.Wide = needs.Try(length, []*ir.Expr{inner.Extent}, func(f ir.Facts) bool {
 			return algebra.Contiguous(read.Args[0], inner, length, f) && ir.Multiple(inner.Extent, length, f)
 		})

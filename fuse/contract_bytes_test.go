@@ -24,15 +24,15 @@ func TestByteMappings(t *testing.T) {
 		{f8, 4096, 4096, 4095, "split-k"},
 		{f8, 16, 4096, 4096, "split-k"},
 		{strings.Replace(f8, "w: f8e4m3", "w: f8e5m2", 1), 4096, 4096, 4096, "split-k"},
-		{strings.Replace(f8, "graph", "@strict graph", 1), 4096, 4096, 4096, "row"},
+		{strings.Replace(f8, "graph", "@strict graph", 1), 4096, 4096, 4096, "split-k"},
 		{plain, 4096, 4096, 4096, "tile warpgroup"},
 		{"@bench(M=16) " + plain, 4096, 4096, 4096, "split-k"},
 		{i8, 4096, 4096, 4096, "warpgroup"},
 		{i8, 64, 64, 131056, "warpgroup"},
-		{i8, 64, 64, 131072, "row"},
+		{i8, 64, 64, 131072, "split-k"},
 		{strings.ReplaceAll(i8, "i32(", "i16("), 4096, 4096, 4096, "warpgroup"},
 		{strings.ReplaceAll(i8, "i32(", "("), 4096, 4096, 4096, "row"}, // which wraps
-		{strings.Replace(i8, "x: i8", "x: u8", 1), 4096, 4096, 4096, "row"},
+		{strings.Replace(i8, "x: i8", "x: u8", 1), 4096, 4096, 4096, "split-k"},
 	} {
 		var got []string
 		for _, k := range planOf(t, test.src).Kernels {

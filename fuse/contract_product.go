@@ -41,6 +41,38 @@ func (lo productKernel) sumOfProduct() *ir.Fold {
 	return f
 }
 
+// tiledSum returns the kernel's only fold if it is a sum of products that small tiles can take; nil for other kernels. Beside
+// sums in fast mode these are sums of integers, which wrap, so that any order gives the same, and in strict mode those of
+// products of two factors, which tiles round as written.
+func (lo productKernel) tiledSum() *ir.Fold {
+	if f := lo.sumOfProduct(); f != nil {
+		return f
+	}
+	if len(lo.folds) != 1 || !lo.storesRows() {
+		return nil
+	}
+	f := lo.folds[0]
+	product := exactlyWidened(f.Body)
+	if f.Op != ir.Sum || f.Where != nil || f.Prefix != ir.WholeRow || product.Op != ir.OpMul || len(form.FactorsOf(product)) != 2 {
+		return nil
+	}
+	switch t := product.Type; {
+	case t == ir.I32 || t == ir.U32 || t == ir.I64:
+		return f
+	case lo.k.Numerics == ir.Strict && f.Body == product && (t == ir.F32 || t == ir.F64):
+		return f
+	}
+	return nil
+}
+
+// exactlyWidened is an expression of integers without the casts that make it wider; any other as it is.
+func exactlyWidened(e *ir.Expr) *ir.Expr {
+	for e.Op == ir.OpCast && !e.Type.IsFloat() && !e.Args[0].Type.IsFloat() && e.Type.Size() > e.Args[0].Type.Size() {
+		e = e.Args[0]
+	}
+	return e
+}
+
 // contraction returns the kernel's folds where all are plain f32 sums, none depends on another's result,
 // and all stores come after them; nil for other kernels.
 func (lo productKernel) contraction() []*ir.Fold {
@@ -343,9 +375,15 @@ func exactProduct(e *ir.Expr) *ir.Expr {
 
 // multiplier chooses the unit that multiplies and the type in which it does. Tensor cores multiply where
 // both sides are 16-bit floats, or one is and the other is held exactly by that type, as integers and
-// 8-bit floats are; where tf32 is allowed they multiply f32 too. Otherwise threads multiply and add in the
-// type of the sum.
+// 8-bit floats are; where tf32 is allowed they multiply f32 too, and sums in f64 are theirs. Otherwise threads
+// multiply and add in the type of the sum.
 func (lo productKernel) multiplier(c *ir.Contract, sum ir.DType) (ir.Multiplier, ir.DType) {
+	switch {
+	case !sum.IsFloat():
+		return ir.IntegerUnit, sum
+	case lo.k.Numerics == ir.Strict:
+		return ir.FMAUnit, sum
+	}
 	tensor := lo.device.TensorCores() && sum == ir.F32
 	a, b := elementType(c.A.Value), elementType(c.B[0].Value)
 	if a == ir.Invalid {
@@ -359,6 +397,8 @@ func (lo productKernel) multiplier(c *ir.Contract, sum ir.DType) (ir.Multiplier,
 		return ir.HalfUnit, a
 	case tensor && lo.g.TF32:
 		return ir.TF32Unit, ir.F32
+	case lo.device.TensorCores() && sum == ir.F64:
+		return ir.DoubleUnit, ir.F64
 	}
 	return ir.FMAUnit, sum
 }

@@ -21,10 +21,10 @@ type splitShape struct {
 // threads is the size of a block.
 func (s splitShape) threads(u ir.Multiplier) int {
 	n := s.m / s.partM * (s.n / s.partN)
-	if u == ir.FMAUnit {
-		return n
+	if u.TensorCores() {
+		return 32 * n
 	}
-	return 32 * n
+	return n
 }
 
 // on completes a schedule of the split-K mapping with this shape.
@@ -62,6 +62,18 @@ var shapesOf = map[ir.Multiplier]splitShapes{
 		large:   largeFMA[0],
 		least:   100,
 	},
+	ir.DoubleUnit: {
+		fewRows: []splitShape{{m: 16, n: 64, k: 16, partM: 16, partN: 16, stages: 4}},
+		small:   splitShape{m: 32, n: 64, k: 16, partM: 16, partN: 32, stages: 4},
+		large:   splitShape{m: 64, n: 64, k: 16, partM: 32, partN: 32, stages: 3, blocks: 3},
+		least:   200,
+	},
+	ir.IntegerUnit: {
+		fewRows: []splitShape{{m: 16, n: 64, k: 16, partM: 4, partN: 4, stages: 3}},
+		small:   splitShape{m: 32, n: 64, k: 16, partM: 4, partN: 4, stages: 3},
+		large:   splitShape{m: 64, n: 64, k: 16, partM: 8, partN: 4, stages: 3, blocks: 3},
+		least:   200,
+	},
 }
 
 // doubleShapes are the tiles of multiply-adds in f64, whose elements take two registers each.
@@ -96,24 +108,25 @@ func (s splitShape) transposed() splitShape {
 // for sizes at which they take fewer cycles than rival, which is what few tiles take through warpgroups,
 // or nil.
 func (lo splitKernel) splitVariants(rival *ir.Expr) (aligned, others []*ir.Variant) {
-	f := lo.sumOfProduct()
+	f := lo.tiledSum()
 	if f == nil {
 		return nil, nil
 	}
-	c := lo.sides(f.Body)
+	product := exactlyWidened(f.Body)
+	c := lo.sides(product)
 	if c == nil || len(c.M) == 0 {
 		return nil, nil
 	}
-	c.Unit, c.Type = lo.multiplier(c, f.Body.Type)
+	c.Unit, c.Type = lo.multiplier(c, product.Type)
 	if !lo.batchTaps(c) {
 		return nil, nil
 	}
 	c.Taps = lo.tapsOf()
-	if c.Unit == ir.FMAUnit && !lo.device.TensorCores() {
+	if !c.Unit.TensorCores() && !lo.device.TensorCores() {
 		return nil, nil // the device has no asynchronous copies
 	}
 	fold := *f
-	fold.Body = ir.Apply(ir.OpMul, c.A.Value, c.B[0].Value)
+	fold.Body = ir.Cast(ir.Apply(ir.OpMul, c.A.Value, c.B[0].Value), f.Body.Type)
 	always := false // whether reads are aligned at all sizes
 	for _, choice := range lo.splitCandidates(c, true, rival) {
 		if v := lo.splitVariant(fold, *c, choice, bothSides); v != nil {
@@ -126,6 +139,9 @@ func (lo splitKernel) splitVariants(rival *ir.Expr) (aligned, others []*ir.Varia
 		}
 	}
 	aligned = lo.longEnough(aligned, c)
+	if c.Unit == ir.IntegerUnit { // warpgroups multiply bytes faster
+		aligned, others = nil, aligned
+	}
 	if always {
 		return aligned, lo.longEnough(others, c)
 	}
@@ -194,7 +210,7 @@ type splitCandidate struct {
 func (lo splitKernel) splitCandidates(c *ir.Contract, wide bool, rival *ir.Expr) []splitCandidate {
 	m, n := algebra.Product(c.M), algebra.Product(c.N)
 	shapes := shapesOf[c.Unit]
-	if c.Type == ir.F64 {
+	if c.Unit == ir.FMAUnit && c.Type == ir.F64 {
 		shapes = doubleShapes
 	}
 	var out []splitCandidate
@@ -349,7 +365,7 @@ func (lo splitKernel) splitVariant(fold ir.Fold, c ir.Contract, s splitCandidate
 	if s.turned {
 		turned := *swapped(&c)
 		turned.Unit = c.Unit
-		c, fold.Body = turned, ir.Apply(ir.OpMul, fold.Body.Args[1], fold.Body.Args[0])
+		c, fold.Body = turned, ir.Cast(ir.Apply(ir.OpMul, c.B[0].Value, c.A.Value), fold.Body.Type)
 	}
 	v := lo.productVariant(&fold, &c)
 	v.Schedule = s.on(ir.Schedule{Mapping: ir.SplitKMapping, Vector: 1}, c.Unit)

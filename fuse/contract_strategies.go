@@ -81,21 +81,22 @@ func (lo productKernel) tapVariants(taps *tapCounts) *productVariants {
 // Windows that were laid out for the copy engine go through it, whatever their channels.
 func (lo *kernel) loopsWindow() bool {
 	p := productKernel{lo}
-	f := p.sumOfProduct()
+	f := p.tiledSum()
 	if f == nil || lo.r.folded != nil || lo.r.product != nil || lo.r.stream != nil ||
 		algebra.PointsAt(lo.k.Rows, lo.sizes) < ir.ReferenceSMs*loopedThreads {
 		return false
 	}
-	c := p.sides(f.Body)
+	product := exactlyWidened(f.Body)
+	c := p.sides(product)
 	if c == nil || len(c.B) != 1 || len(c.M) == 0 {
 		return false
 	}
-	c.Unit, c.Type = p.multiplier(c, f.Body.Type)
+	c.Unit, c.Type = p.multiplier(c, product.Type)
 	few, read := algebra.Product(c.M), storedRead(c.B[0].Value, c.Type)
 	if a := storedRead(c.A.Value, c.Type); a != nil && p.readsWindow(a, c.M) {
 		few, read = algebra.Product(c.N), a
 	}
-	laidOut := c.Unit != ir.FMAUnit && lo.device.Warpgroups() && (warpgroupKernel{p}).channelsLast(read)
+	laidOut := c.Unit.TensorCores() && lo.device.Warpgroups() && (warpgroupKernel{p}).channelsLast(read)
 	if laidOut && !few.IsConst(1) {
 		return false
 	}

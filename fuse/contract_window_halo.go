@@ -57,7 +57,7 @@ func haloShapes(columns int64, places int, t ir.DType, unit ir.Multiplier) (out 
 
 // haloChoices are the candidates of a product whose windows are multiplied from a halo; none for other products.
 func (lo splitKernel) haloChoices(c *ir.Contract) (out []splitCandidate) {
-	if c.Unit == ir.FMAUnit && c.Type != ir.F32 || c.Taps != nil || !lo.isWindowed(c) {
+	if c.Type == ir.F64 || c.Unit == ir.IntegerUnit || c.Taps != nil || !lo.isWindowed(c) {
 		return nil
 	}
 	turned, h := *c, lo.haloOf(c)

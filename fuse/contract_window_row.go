@@ -36,7 +36,7 @@ func rowWindowShapes(t ir.DType, columns int64) (out []splitShape) {
 // rowWindowChoices are the candidates of a product whose windows threads read row by row; none for other products.
 func (lo splitKernel) rowWindowChoices(c *ir.Contract) (out []splitCandidate) {
 	columns := algebra.Product(lo.k.Cols)
-	if c.Unit == ir.FMAUnit || c.Taps != nil || columns.Op != ir.OpConst || columns.Int > form.FewColumns {
+	if c.Unit != ir.HalfUnit && c.Unit != ir.TF32Unit || c.Taps != nil || columns.Op != ir.OpConst || columns.Int > form.FewColumns {
 		return nil
 	}
 	ofA, ok := lo.rowWindowSide(c)

@@ -14,7 +14,7 @@ const windowPart = 32
 
 // largeShape is the shape of the large tiles of a product.
 func (lo productKernel) largeShape(c *ir.Contract, s splitShape) splitShape {
-	if c.Unit != ir.FMAUnit && lo.isWindowed(c) {
+	if c.Unit.TensorCores() && lo.isWindowed(c) {
 		s.partN, s.blocks = windowPart, 1
 	}
 	return s
@@ -23,7 +23,7 @@ func (lo productKernel) largeShape(c *ir.Contract, s splitShape) splitShape {
 // groupChoices are tiles of all channels of a small group, for windows in f32: of enough tiles to fill a device, or
 // of too few columns to be split.
 func (lo productKernel) groupChoices(c *ir.Contract, enough *ir.Expr) (out []splitCandidate) {
-	if c.Unit != ir.FMAUnit || c.Type != ir.F32 || !lo.isWindowed(c) {
+	if c.Unit != ir.FMAUnit || !lo.isWindowed(c) {
 		return nil
 	}
 	for _, s := range []splitShape{eightFMA, sixteenFMA} {
@@ -37,7 +37,7 @@ func (lo productKernel) groupChoices(c *ir.Contract, enough *ir.Expr) (out []spl
 
 // lowChoices are tiles of few rows, for weights of few channels in f32.
 func (lo productKernel) lowChoices(c *ir.Contract, enough *ir.Expr) (out []splitCandidate) {
-	if c.Unit != ir.FMAUnit || c.Type != ir.F32 || !lo.isWindowed(c) {
+	if c.Unit != ir.FMAUnit || !lo.isWindowed(c) {
 		return nil
 	}
 	for _, s := range []splitShape{lowFMA, mediumFMA} {

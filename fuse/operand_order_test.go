@@ -30,7 +30,7 @@ func TestTF32Mappings(t *testing.T) {
 		{bt, "H200", 16, 4096, 4096, "split-k"},
 		{bt, "A100", 4096, 4096, 4096, "split-k"},
 		{strings.Replace(bt, "@tf32 ", "@onekernel ", 1), "H200", 4096, 4096, 4096, "split-k"},
-		{strings.Replace(bt, "@tf32", "@tf32 @strict", 1), "H200", 4096, 4096, 4096, "row"},
+		{strings.Replace(bt, "@tf32", "@tf32 @strict", 1), "H200", 4096, 4096, 4096, "split-k"},
 		{plain, "H200", 4096, 4096, 4096, "tile warpgroup"},
 		{plain, "A100", 4096, 4096, 4096, "split-k"},
 		{strings.Replace(plain, "M=2048", "M=16", 1), "H200", 4096, 4096, 4096, "split-k"},

@@ -98,13 +98,20 @@ type Multiplier uint8
 
 // The multipliers.
 const (
-	FMAUnit  Multiplier = iota // each thread, in the type of the sum
-	HalfUnit                   // tensor cores on 16-bit floats, sums in f32
-	TF32Unit                   // tensor cores on f32 rounded to tf32, sums in f32
+	FMAUnit     Multiplier = iota // each thread, in the type of the sum
+	HalfUnit                      // tensor cores on 16-bit floats, sums in f32
+	TF32Unit                      // tensor cores on f32 rounded to tf32, sums in f32
+	DoubleUnit                    // tensor cores on f64
+	IntegerUnit                   // each thread, in the type of the product; sums in theirs
 )
 
 // String returns the multiplier's name.
-func (u Multiplier) String() string { return [...]string{"fma", "half", "tf32"}[u] }
+func (u Multiplier) String() string {
+	return [...]string{"fma", "half", "tf32", "double", "integer"}[u]
+}
+
+// TensorCores reports whether warps multiply together, not each thread by itself.
+func (u Multiplier) TensorCores() bool { return u == HalfUnit || u == TF32Unit || u == DoubleUnit }
 
 // Sort is the work of a kernel that puts the columns of each row in order. Equal
 // keys stand in order of index, NaN above every number.
@@ -163,7 +170,7 @@ type Contract struct {
 	A           Operand
 	B           []Operand // of each fold
 	// Type is what the tiles hold: bf16, f16, f32 for tf32 or 8-bit floats, whose sums are
-	// f32, i8 with sums in i32, or what FMAUnit multiplies.
+	// f32, i8 with sums in i32, or what the unit multiplies.
 	Type DType
 	Unit Multiplier // of SplitKMapping, GemvMapping and RowProductMapping
 	FewN bool       // of GemvMapping: the few rows are those of N

@@ -119,6 +119,7 @@ type KernelFacts struct {
 	Registers int    // of 32 bits, in a thread
 	Stack     int    // bytes of local memory in a thread
 	Spills    int    // bytes stored to local memory for want of registers
+	Again     int    // how often it was compiled again, so as to spill less
 	Compiler  string // "NVRTC 12.4"
 }
 
@@ -210,6 +211,9 @@ func (c *Compiler) get(ctx context.Context, p *ir.Program, unit int, arch string
 		end := c.trace.Step("kernel", p.Units[unit].Entry)
 		entry, outcome, err = c.store.GetOrCreate(ctx, key, create)
 		end()
+		if err == nil && outcome.IsHit() && !c.never && spillsFreely(p.Sources[p.Units[unit].Source], kernelOf(entry).KernelFacts) {
+			return c.get(ctx, p, unit, arch, true) // an earlier version left it so
+		}
 	}
 	if err != nil {
 		return Kernel{}, err
@@ -259,8 +263,12 @@ func (c *Compiler) create(ctx context.Context, p *ir.Program, unit int, arch str
 	defer c.trace.Step("nvrtc compile", u.Entry)()
 	start := time.Now()
 	file := c.file(p, unit)
-	result, err := nvrtc.Compile(ctx, cuda.Request{Name: file, Source: p.TextOf(unit, file),
-		Options: nvrtc.SupportedOptions(compileOptions(u, arch)...)})
+	request := cuda.Request{Name: file, Source: p.TextOf(unit, file), Options: nvrtc.SupportedOptions(compileOptions(u, arch)...)}
+	result, err := nvrtc.Compile(ctx, request)
+	again := 0
+	if err == nil {
+		result, again, err = withoutSpills(ctx, nvrtc, request, result, u.Block[0])
+	}
 	var refused *cuda.CompileError
 	if errors.As(err, &refused) {
 		return cache.Entry{}, &CompileError{Kernel: u.Entry, Source: c.saveSource(p, unit), Err: err}
@@ -270,6 +278,7 @@ func (c *Compiler) create(ctx context.Context, p *ir.Program, unit int, arch str
 	}
 	major, minor := nvrtc.Version()
 	facts := factsOf(result.Log)
+	facts.Again = again
 	facts.Compiler = fmt.Sprintf("NVRTC %d.%d", major, minor)
 	meta, err := json.Marshal(kernelMeta{facts, time.Since(start)})
 	if err != nil {

@@ -51,7 +51,7 @@ func alignSides(g *ir.Graph, v *ir.Value, sizes map[string]int64) (made []*ir.Va
 	var unaligned *ir.Expr
 	always := false
 	for _, side := range []**ir.Expr{&a, &b} {
-		if load := form.WithoutWidening(*side); unalignedRows(load, both, sizes, g.Facts()) {
+		if load := form.WithoutWidening(*side); unalignedRows(load, both, algebra.RangeSet(v.Reduce.Ranges), sizes, g.Facts()) {
 			value := alignedCopy(g, v, load.From)
 			copied := ir.Load(value, load.Args, load.Fill).At(load.Span)
 			*side, made = ir.Cast(copied, (*side).Type).At((*side).Span), append(made, value)
@@ -81,15 +81,32 @@ func halfLoad(side *ir.Expr) bool {
 }
 
 // unalignedRows reports whether a tensor has several rows, of a length that is not short and no whole number of accesses at
-// the default sizes, and the product reads along them. batch is the ranges that the product takes one at a time.
-func unalignedRows(load *ir.Expr, batch map[*ir.Range]bool, sizes map[string]int64, facts ir.Facts) bool {
+// the default sizes, and the product reads along them. batch is the ranges that the product takes one at a time, and reduced those
+// that it sums over. Axes of the result that follow each other in memory become one, such as the lines of a plane: where
+// that is a whole number of accesses, it does not count how long a line is.
+func unalignedRows(load *ir.Expr, batch, reduced map[*ir.Range]bool, sizes map[string]int64, facts ir.Facts) bool {
 	last := len(load.Args) - 1
 	if last < 1 || algebra.DependsOnAny(load.Args[last], batch) {
+		return false
+	}
+	if rows := ownAxes(load, batch, reduced); len(rows) > 1 && ir.Multiple(algebra.Product(rows), int64(forecast.CopyAlign/load.Type.Size()), facts) {
 		return false
 	}
 	row, access := load.From.Axes[last].Extent, int64(forecast.CopyAlign/load.Type.Size())
 	length, ok := ir.EvalSize(row, sizes)
 	return ok && length >= alignedRow && length%access != 0 && !ir.Multiple(row, access, facts)
+}
+
+// ownAxes is the last axes of a tensor whose indices are ranges of the result, each whole, that only this side depends on.
+func ownAxes(load *ir.Expr, batch, reduced map[*ir.Range]bool) []*ir.Range {
+	first := len(load.Args)
+	for ; first > 0; first-- {
+		at := load.Args[first-1]
+		if at.Op != ir.OpRange || batch[at.Range] || reduced[at.Range] || !ir.SameSize(at.Range.Extent, load.From.Axes[first-1].Extent) {
+			break
+		}
+	}
+	return load.From.Axes[first:]
 }
 
 // alignedCopy is a value that holds a tensor with zeros after each row, up to a whole line of the L2 cache. If

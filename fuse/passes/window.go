@@ -29,6 +29,9 @@ const (
 // without a register, three to four times as fast as those of 16 bits.
 var gathers = map[int]struct{ each, launches float64 }{2: {0.5, 1 << 20}, 4: {3, 1 << 22}}
 
+// gatherTile is the windows of a tile that gathers them one by one.
+const gatherTile = 64
+
 // stencilReads is from how many reads of each element of the input threads read windows of few results line by line.
 const stencilReads = 2
 
@@ -270,6 +273,9 @@ func (p *windowed) gathers(sizes map[string]int64) bool {
 	}
 	rows, input := algebra.PointsAt(p.own, sizes), algebra.PointsAt(p.input.load.From.Axes, sizes)
 	elements, least := p.work(sizes)/rows, gathers[p.weight.Type.Size()]
+	if tiles := algebra.PointsAt(p.v.Axes, sizes) / rows / gatherTile; tiles < forecast.FullDevice/forecast.MostSplits {
+		elements *= forecast.FullDevice / forecast.MostSplits / max(1, tiles) // by the multiprocessors that have a tile
+	}
 	return elements >= least.each*input+least.launches && (rows >= windowRows || elements < stencilReads*input)
 }
 

@@ -78,7 +78,7 @@ func (p *windowed) taps() (out []*ir.Range) {
 func (p *windowed) inBlocks(block *ir.Expr) bool {
 	strided := 0
 	for _, s := range p.input.spans {
-		if s.stride > 1 {
+		if s.stride > 1 && p.input.points(s.dim) == nil {
 			strided++
 		}
 	}
@@ -114,12 +114,17 @@ func (p *windowed) layInput(g *ir.Graph, columns *ir.Range) *ir.Expr {
 	}
 	var shape, at []*ir.Expr                   // shape of the new value, and where it is read
 	from := make([]*ir.Expr, len(w.load.Args)) // where its elements are in the input
-	outside, margins := columns != w.channels(), map[int]*ir.Expr{}
+	outside, margins, picked := columns != w.channels(), map[int]*ir.Expr{}, map[int]*ir.Range{}
 	for d, a := range w.load.Args {
 		if d == w.channel {
 			continue
 		}
 		extent := w.load.From.Axes[d].Extent
+		if s := w.points(d); s != nil { // elements that no window reads are left out
+			shape, at, picked[d] = append(shape, s.output.Extent), append(at, s.output.At()), s.output
+			outside = outside || w.load.Fill != nil
+			continue
+		}
 		if before, whole := p.padded(g, d, columns); whole != nil {
 			a, extent, margins[d], outside = ir.Simplify(ir.Apply(ir.OpAdd, a, before), g.Facts()), whole, before, true
 		} else if s := w.strided(d); s != nil { // extents are whole strides, so that a tap reads one place of each
@@ -133,6 +138,9 @@ func (p *windowed) layInput(g *ir.Graph, columns *ir.Range) *ir.Expr {
 		from[d] = axes[last].At()
 		if d != w.channel {
 			from[d] = axes[k].At()
+			if o := picked[d]; o != nil {
+				from[d] = ir.Substitute(w.load.Args[d], map[*ir.Range]*ir.Expr{o: from[d]})
+			}
 			if before := margins[d]; before != nil {
 				from[d] = ir.Apply(ir.OpSub, from[d], before)
 			}

@@ -143,6 +143,19 @@ func (w *window) strided(dim int) *span {
 	return nil
 }
 
+// points is the span of an axis along which windows have one place each and leave elements out between these, so that the input
+// can be laid out without them; nil for other axes.
+func (w *window) points(dim int) *span {
+	s := w.strided(dim)
+	if s == nil || s.tap != nil || len(w.load.Args) <= 3 {
+		return nil
+	}
+	if free := ir.FreeRanges(w.load.Args[dim]); len(free) != 1 || !free[s.output] {
+		return nil // such as a phase
+	}
+	return s
+}
+
 // unaligned reports whether the channels of an input are planes not all of which begin at a whole access, at some
 // sizes. Only with channels last can such an input be read in whole accesses. rest is how many elements of a plane are
 // behind its last whole access.
