@@ -128,6 +128,20 @@ func TestTilesWhereMuchFollows(t *testing.T) {
 	}
 }
 
+// TestTilesWhereMuchIsShared: a value that what follows the sums reads in several places counts once, and never against the
+// rest.
+func TestTilesWhereMuchIsShared(t *testing.T) {
+	p := planOf(t, `graph g(x: bf16[M, 768], w: bf16[768, 3072], r: bf16[M, 3072]) -> (y: bf16[M, 3072]) {
+		t = f32(r)
+		for i in 0..6 {
+			t = tanh(t) + t * t
+		}
+		y = bf16(f32(x @ w) * t)
+	}`)
+	s := variantAt(t, p, map[string]int64{"M": 32768}).Schedule
+	assert.Equal(t, "128x128 turns 2", fmt.Sprintf("%dx%d turns %d", s.TileM, s.TileN, s.Turns))
+}
+
 // TestViewsOfProducts: operands as the copy engine sees them, in every order, from
 // splits, with batches that one of them has not.
 func TestViewsOfProducts(t *testing.T) {
