@@ -169,7 +169,9 @@ func onlyVariant(t *testing.T, dev *Engine, text string, multiprocessors int, is
 // slices, by several orders of its blocks: the warpgroup that comes last is another each time, and the bits are the same.
 func TestTilesInSlices(t *testing.T) {
 	t.Parallel()
-	inSlices := func(v *ir.Variant) bool { return v.Contract != nil && v.Contract.Slices != nil && v.Schedule.Turns == 2 }
+	inSlices := func(v *ir.Variant) bool {
+		return v.Contract != nil && v.Contract.Slices != nil && v.Schedule.Turns == 2
+	}
 	for name, text := range map[string]string{
 		"a gradient": `graph g(x: bf16[K, M], w: bf16[K, N]) -> (y: bf16[M, N]) { y = transpose(x, 0, 1) @ w }`,
 		"epilogue": `graph g(x: f16[B, M, K], w: f16[B, N, K], b: f32[N], r: f32[B, M, N]) -> (y: f32[B, M, N]) {
