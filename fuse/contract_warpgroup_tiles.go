@@ -179,18 +179,14 @@ func (lo warpgroupKernel) slotsAfter(c *ir.Contract) (slots int) {
 
 // laneSlots is the operations of an expression that differ between neighbours along lane.
 func (lo warpgroupKernel) laneSlots(e *ir.Expr, lane *ir.Range, counted map[*ir.Expr]bool) int {
-	c := form.CostOf(e)
 	if counted[e] {
 		return 0
 	}
 	counted[e] = true
 	if !ir.DependsOn(e, lane) && !waits(e) {
-		return c.Slots / operandVector
+		return form.CostOf(e).Slots / operandVector
 	}
-	slots := c.Slots
-	for _, part := range e.Args {
-		slots -= form.CostOf(part).Slots
-	}
+	slots := form.OwnSlots(e)
 	for _, part := range e.Args {
 		slots += lo.laneSlots(part, lane, counted)
 	}

@@ -14,18 +14,24 @@ func CostOf(e *ir.Expr) Cost {
 	var c Cost
 	ir.Walk(e, func(e *ir.Expr) bool {
 		c.Nodes++
-		switch {
-		case e.Op == ir.OpLoad || e.Op == ir.OpRead:
-			c.Slots += loadSlots
-		case e.Type == ir.Index:
-			c.Slots++
-		default:
-			c.Slots += e.Op.Info().Cost
+		c.Slots += OwnSlots(e)
+		if e.Type != ir.Index {
 			c.Special += e.Op.Info().Special
 		}
 		return true
 	})
 	return c
+}
+
+// OwnSlots is the slots of the operation of e alone, without those of its arguments.
+func OwnSlots(e *ir.Expr) int {
+	switch {
+	case e.Op == ir.OpLoad || e.Op == ir.OpRead:
+		return loadSlots
+	case e.Type == ir.Index:
+		return 1
+	}
+	return e.Op.Info().Cost
 }
 
 // WorkOf is the slots of an expression without those of indices.
