@@ -126,6 +126,13 @@ var shapeSweeps = []swept{
 	{name: "backwards", text: with(`graph g(x: f32[300, $]) -> (y: f32[300, $], z: f32[300]) { y[i: 300, j: $] = sum[k: $ where k >= j] x[i, k]; z = max(x, axis=1) / sum(y, axis=1) }`), walks: modest},
 	{name: "many_parts", text: times(`graph g(x0: f32[500, 64] [[, x%: f32[500, 64] ]]) -> (y: f32[500, 64 * $ + 64]) { y = concat(exp(x0) [[, exp(x%) ]], axis=1) }`), grows: true, walks: upTo(40)},
 	{name: "ranks", text: times(`graph g(x: f32[4, 4 [[, 2 ]]]) -> (y: f32[4 [[, 2 ]], 4]) { y[i: 4 [[, r%: 2 ]], j: 4] = x[i, j [[, r% ]]] * 2 }`), grows: true, walks: upTo(8)},
+	{name: "weighed_sums", text: with(`graph g(a: bf16[512, 64], b: bf16[64, $], u: f32[$]) -> (y: f32[512]) {
+		l = f32(a @ b)
+		e = exp(l - max(l, axis=1, keep=true))
+		y = sum(e * u, axis=1) / sum(e, axis=1)
+	}`), walks: []walk{{256, 8192, 16}}},
+	{name: "differences_in_parts", text: with(`graph g(x: f32[2048, $], z: f32[$], w: f32[$, 2048]) -> (y: f32[2048, 2048]) { y = relu(x - z) @ w }`), walks: []walk{{512, 4096, 16}}},
+	{name: "many_scans", text: times(`graph g(x: f32[3000, 700]) -> (z: f32[3000, 700][[, a%: f32[3000, 700] ]]) { z = x [[; a% = cumsum(x * %, axis=0) ]] }`), grows: true, walks: upTo(20)},
 	{name: "product_in_part", text: with(`graph g(a: bf16[2048, 1024], b: bf16[$, 1024], c: bf16[2048, 1024 - $]) -> (y: bf16[2048, 1024]) { y = concat(a @ transpose(b), c, axis=1) }`), walks: []walk{{992, 1016, 4}}},
 	{name: "rejoined_rows", text: with(`graph g(a: bf16[192, 256], b: bf16[256, 512]) -> (y: bf16[$, 512], z: bf16[192 - $, 512]) {
 		p = a @ b
