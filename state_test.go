@@ -54,6 +54,11 @@ graph cache(state k: bf16[B, T, D], new: bf16[B, D], q: bf16[B, D], at: i32[]) -
     k = k_new
 }
 
+graph apart(state a: f32[N, M], state b: f32[N, M], x: f32[N, M], t: f64[M, N]) -> () {
+    a = a + x
+    b = f32(b + x + transpose(t))
+}
+
 graph count(state n: i32[], state seen: i64[N], x: f32[N]) -> (y: f32[N]) {
     y = x * f32(n)
     n = n + 1
@@ -85,6 +90,8 @@ func TestStateInPlace(t *testing.T) {
 	assert.Equal(t, map[string]string{"a": "kernel norm_a_next still reads a after it has stored the next value"}, updatesOf(t, "norm"))
 	assert.NotEmpty(t, updatesOf(t, "step")["w"])
 	assert.Equal(t, map[string]string{"k": ""}, updatesOf(t, "cache"))
+	assert.Equal(t, map[string]string{"a": "", "b": "threads of kernel apart_b_next share what they read of b"}, updatesOf(t, "apart"),
+		"what runs along another loop stays in another kernel")
 	assert.Empty(t, updatesOf(t, "count")["n"])
 }
 

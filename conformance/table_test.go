@@ -340,7 +340,7 @@ func passEngine(t *testing.T, p pass) *Engine {
 
 // TestMain closes what all tests share.
 func TestMain(m *testing.M) {
-	debug.SetGCPercent(300) // simulations and references leave much garbage and keep little
+	debug.SetGCPercent(800) // simulations and references leave much garbage and keep little
 	code := m.Run()
 	for name, e := range sharedEngines {
 		if err := e.Close(); err != nil {

@@ -187,6 +187,7 @@ var strategySweeps = []swept{
 	{name: "shared_floats_few", text: always(`graph g(a: f32[90, 500], b: f32[500, 70]) -> (y: f32[90, 70]) { y = a @ b }`), figure: sharedBlock, walks: sharedBytes},
 	{name: "shared_tf32", text: always(`@tf32 graph g(a: f32[1024, 1024], b: f32[1024, 1024], c: f32[1024, 1024]) -> (y: f32[1024, 1024]) { y = silu(a @ b) * (a @ c) }`), figure: sharedBlock, walks: sharedBytes},
 	{name: "shared_row_product", text: always(`graph g(a: f32[2000, 300], b: f32[300, 48]) -> (y: f32[2000, 48]) { y = softmax(a) @ b }`), figure: sharedBlock, walks: sharedBytes},
+	{name: "shared_long_row_product", text: always(`graph g(a: f32[2000, 1500], b: f32[1500, 48]) -> (y: f32[2000, 48]) { y = softmax(a) @ b }`), figure: sharedBlock, walks: sharedBytes},
 	{name: "shared_attention", text: always(`graph g(q: bf16[8, 2048, 128], k: bf16[8, 2048, 128], v: bf16[8, 2048, 128]) -> (y: bf16[8, 2048, 128]) { y = attention(q, k, v, causal=true) }`), figure: sharedBlock, walks: sharedBytes},
 	{name: "shared_attention_floats", text: always(`graph g(q: f32[8, 300, 64], k: f32[8, 300, 64], v: f32[8, 300, 64]) -> (y: f32[8, 300, 64]) { y = attention(q, k, v) }`), figure: sharedBlock, walks: sharedBytes},
 	{name: "shared_mask", text: always(`graph g(q: bf16[8, 2048, 64], k: bf16[8, 2048, 64], v: bf16[8, 2048, 64], s: i32[2048]) -> (y: bf16[8, 2048, 64]) {

@@ -84,6 +84,12 @@ var shapeSweeps = []swept{
 	{name: "halo_planes", text: with(`graph g(x: bf16[4, 3, $, $], w: bf16[64, 3, 7, 7]) -> (y: bf16[4, 64, $ / 2, $ / 2]) { y = conv2d(x, w, stride=2, padding=3) }`), walks: []walk{{2, 300, 2}}},
 	{name: "halo_3d", text: with(`graph g(x: f32[2, $, 10, 12, 14], w: f32[8, $, 3, 3, 3]) -> (y: f32[2, 8, 8, 10, 12]) { y = conv3d(x, w) }`), walks: upTo(40)},
 	{name: "taps_3d", text: with(`graph g(x: bf16[2, 32, 4 + $, 12, 14], w: bf16[32, 32, $, 3, 3]) -> (y: bf16[2, 32, 5, 10, 12]) { y = conv3d(x, w) }`), walks: upTo(12)},
+	{name: "windows_without_batch", text: with(`graph g(x: bf16[64, 58, 56 + $], w: bf16[96, 64, 3, $]) -> (y: bf16[96, 56, 57]) {
+		y[o: 96, i: 56, j: 57] = sum[c: 64, p: 3, q: $] x[c, i + p, j + q] * w[o, c, p, q]
+	}`), walks: upTo(4)},
+	{name: "windows_along_diagonals", text: with(`graph g(x: bf16[4, 64, 127 + $, 127 + $], w: bf16[96, 64, $]) -> (y: bf16[4, 96, 128, 128]) {
+		y[b: 4, o: 96, i: 128, j: 128] = sum[c: 64, p: $] x[b, c, i + p, j + p] * w[o, c, p]
+	}`), walks: upTo(4)},
 	{name: "conv_groups", text: with(`graph g(x: bf16[4, 8 * $, 30, 30], w: bf16[8 * $, $, 3, 3]) -> (y: bf16[4, 8 * $, 28, 28]) { y = conv2d(x, w, groups=8) }`), walks: upTo(40)},
 	{name: "conv_groups_floats", text: with(`graph g(x: f32[4, 2 * $, 30, 30], w: f32[4 * $, $, 3, 3]) -> (y: f32[4, 4 * $, 28, 28]) { y = conv2d(x, w, groups=2) }`), walks: upTo(48)},
 	{name: "conv_1d", text: with(`graph g(x: bf16[4, 64, 999 + $], w: bf16[96, 64, $]) -> (y: bf16[4, 96, 1000]) { y = conv1d(x, w) }`), walks: upTo(64)},
@@ -95,6 +101,11 @@ var shapeSweeps = []swept{
 	{name: "offsets_of_fields", text: with(`graph g(a: f16[4, 1024], b: u8[512, 512]) -> (y: f32[4, 512]) { y[i: 4, j: 512] = sum[k: 1024] f32(a[i, k]) * f32(f16(i32(b[j, k / 2]) >> 4 * (k % 2) & 15) - $) }`), walks: upTo(3000)},
 	{name: "attention_heads_floats", text: with(`graph g(q: f32[2, 200, $], k: f32[2, 300, $], v: f32[2, 300, $]) -> (y: f32[2, 200, $]) { y = attention(q, k, v) }`), walks: upTo(320)},
 	{name: "attention_values", text: with(`graph g(q: bf16[2, 200, 64], k: bf16[2, 300, 64], v: bf16[2, 300, $]) -> (y: bf16[2, 200, $]) { y = softmax(q @ transpose(k, -1, -2)) @ v }`), walks: upTo(320)},
+	{name: "attention_axes", text: with(`graph g(q: bf16[3, 256, $, 5, 64], k: bf16[3, 256, 5, $, 64], v: bf16[3, 256, 5, $, 64]) -> (y: bf16[3, $, 5, 256, 64]) {
+		s[a: 3, b: $, c: 5, i: 256, j: 256] = sum[d: 64] f32(q[a, i, b, c, d]) * f32(k[a, j, c, b, d])
+		p = bf16(softmax(s))
+		y[a: 3, b: $, c: 5, i: 256, e: 64] = sum[j: 256] p[a, b, c, i, j] * v[a, j, c, b, e]
+	}`), walks: upTo(3)},
 	{name: "attention_few", text: with(`graph g(q: f16[4, $, 64], k: f16[4, 900, 64], v: f16[4, 900, 64]) -> (y: f16[4, $, 64]) { y = softmax(q @ transpose(k, -1, -2)) @ v }`), walks: upTo(80)},
 	{name: "attention_far", text: with(`graph g(q: f16[4, 512, 64]) -> (y: f16[4, 512, 64]) {
 		s[b: 4, i: 512, j: 512] = sum[d: 64] f32(q[b, i, d]) * f32(q[b, j, d])
@@ -115,12 +126,21 @@ var shapeSweeps = []swept{
 	{name: "backwards", text: with(`graph g(x: f32[300, $]) -> (y: f32[300, $], z: f32[300]) { y[i: 300, j: $] = sum[k: $ where k >= j] x[i, k]; z = max(x, axis=1) / sum(y, axis=1) }`), walks: modest},
 	{name: "many_parts", text: times(`graph g(x0: f32[500, 64] [[, x%: f32[500, 64] ]]) -> (y: f32[500, 64 * $ + 64]) { y = concat(exp(x0) [[, exp(x%) ]], axis=1) }`), grows: true, walks: upTo(40)},
 	{name: "ranks", text: times(`graph g(x: f32[4, 4 [[, 2 ]]]) -> (y: f32[4 [[, 2 ]], 4]) { y[i: 4 [[, r%: 2 ]], j: 4] = x[i, j [[, r% ]]] * 2 }`), grows: true, walks: upTo(8)},
+	{name: "weighed_sums", text: with(`graph g(a: bf16[512, 64], b: bf16[64, $], u: f32[$]) -> (y: f32[512]) {
+		l = f32(a @ b)
+		e = exp(l - max(l, axis=1, keep=true))
+		y = sum(e * u, axis=1) / sum(e, axis=1)
+	}`), walks: []walk{{256, 8192, 16}}},
+	{name: "differences_in_parts", text: with(`graph g(x: f32[2048, $], z: f32[$], w: f32[$, 2048]) -> (y: f32[2048, 2048]) { y = relu(x - z) @ w }`), walks: []walk{{512, 4096, 16}}},
+	{name: "many_scans", text: times(`graph g(x: f32[3000, 700]) -> (z: f32[3000, 700][[, a%: f32[3000, 700] ]]) { z = x [[; a% = cumsum(x * %, axis=0) ]] }`), grows: true, walks: upTo(20)},
+	{name: "product_in_part", text: with(`graph g(a: bf16[2048, 1024], b: bf16[$, 1024], c: bf16[2048, 1024 - $]) -> (y: bf16[2048, 1024]) { y = concat(a @ transpose(b), c, axis=1) }`), walks: []walk{{992, 1016, 4}}},
 	{name: "rejoined_rows", text: with(`graph g(a: bf16[192, 256], b: bf16[256, 512]) -> (y: bf16[$, 512], z: bf16[192 - $, 512]) {
 		p = a @ b
 		y = relu(p[:$])
 		z = relu(p[$:])
 	}`), walks: []walk{{32, 160, 32}}},
 	{name: "nested_sums", text: with(`graph g(x: f32[40, 50, $, 30]) -> (y: f32[40], z: f32[50, 30]) { y = sum(max(max(x, axis=3), axis=2), axis=1); z = max(max(x, axis=2), axis=0) }`), walks: few},
+	{name: "sums_of_one_element", text: with(`graph g(x: f32[N]) -> (y: f32[]) { t[i: 1, j: 1] = sum[k: N] x[k]; y = sum[a: $] t[a / $, 0] }`), walks: upTo(4)},
 	{name: "tile_of_rows", text: times(`graph g(x: f32[500], w: f32[500, 700], z: f32[]) -> (y: f32[500, 700]) { a0 = x * z; [[ a% = a%- - z; ]] y = w * a$[:, none] }`), grows: true, walks: upTo(100)},
 	{name: "tile_of_both", text: times(`graph g(x: f32[500, 500], z: f32[]) -> (y: f32[500, 500]) { a0 = x * z; [[ a% = a%- - z; ]] y = a$ + transpose(a$) }`), grows: true, walks: upTo(100)},
 	{name: "tile_of_operands", text: times(`graph g(x: bf16[512, 512], w: bf16[512, 512], z: bf16[]) -> (y: bf16[512, 512]) { a0 = x * z; [[ a% = a%- - z; ]] y = a$ @ w }`), grows: true, walks: upTo(100)},

@@ -1,6 +1,7 @@
 package fuse
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
@@ -63,7 +64,7 @@ func (lo warpgroupKernel) warpgroupVariants(c ir.Contract) (out []*ir.Variant, c
 	if len(out) == 0 {
 		return nil, nil
 	}
-	small := slices.MinFunc(tiles, func(a, b warpgroupTile) int { return a.m*a.n - b.m*b.n })
+	small := slices.MinFunc(tiles, func(a, b warpgroupTile) int { return cmp.Compare(a.m*a.n, b.m*b.n) })
 	return out, ir.Apply(ir.OpAdd, lo.cost(&c, small, lo.slotsAfter(&c)), ir.IntConst(warpgroupStart))
 }
 

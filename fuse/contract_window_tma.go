@@ -157,10 +157,10 @@ func (lo warpgroupKernel) windowTiles(x *windowTiling, t ir.DType, rows, cluster
 		switch i := x.along[d]; {
 		case d == len(x.shape)-1:
 			box = depthOf(t)
-		case i >= 0 && i == out.Share:
-			box = tile[i] / cluster
 		case i >= 0:
-			box = tile[i]
+			if box = tile[i]; i == out.Share {
+				box /= cluster
+			}
 		}
 		if box > mostTMATile {
 			return nil, false

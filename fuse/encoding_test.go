@@ -71,3 +71,20 @@ func TestEncodedValuesTellApart(t *testing.T) {
 		met[text] = true
 	}
 }
+
+// TestEncodedLoopsTellApart: regions whose loops are in another order, or of which others are columns, have another encoding.
+func TestEncodedLoopsTellApart(t *testing.T) {
+	i, j := &ir.Range{ID: 1, Name: "i", Extent: ir.IntConst(7)}, &ir.Range{ID: 2, Name: "j", Extent: ir.IntConst(9)}
+	met := map[string]int{}
+	for n, r := range []*region{
+		{space: []*ir.Range{i, j}},
+		{space: []*ir.Range{j, i}},
+		{space: []*ir.Range{i, j}, cols: map[*ir.Range]bool{j: true}},
+		{space: []*ir.Range{j, i}, cols: map[*ir.Range]bool{j: true}},
+		{space: []*ir.Range{i}},
+	} {
+		text := string(encode(r, nil, &program{}).bytes)
+		require.NotContains(t, met, text, "regions %d and %d", n, met[text])
+		met[text] = n
+	}
+}

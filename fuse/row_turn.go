@@ -70,7 +70,7 @@ func (lo rowKernel) turned(c turnCandidate, row along, length *ir.Expr, wide boo
 		return s, algebra.And(ir.Apply(ir.OpLe, ir.IntConst(turnLeast), length), ir.Apply(ir.OpLe, length, ir.IntConst(int64(atOnce(s)))))
 	})
 	return slices.DeleteFunc(variants, func(v *ir.Variant) bool {
-		if v.Schedule.Items == 0 || v.Schedule.TileM < v.Schedule.Vector || !lo.turn(v, row.lane, wide) {
+		if v.Schedule.Items == 0 || !lo.turn(v, row.lane, wide) {
 			return true
 		}
 		room := rowRegisters(v.Schedule.Threads) / float64(v.Schedule.Items*v.Schedule.Vector)

@@ -151,7 +151,7 @@ func (a *algebra) atomNonneg(v *Expr) bool {
 	ok, seen := a.signs[v]
 	if !seen {
 		ok = a.compoundNonneg(v)
-		a.signs[v] = ok
+		put(&a.signs, v, ok)
 	}
 	return ok
 }
@@ -269,7 +269,7 @@ func (a *algebra) height(e *Expr) int {
 		for _, arg := range e.Args {
 			h = max(h, 1+a.height(arg))
 		}
-		a.heights[e] = h
+		put(&a.heights, e, h)
 	}
 	return h
 }

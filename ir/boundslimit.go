@@ -179,7 +179,7 @@ func (a *algebra) symbolicAtom(v *Expr) bool {
 		for _, arg := range v.Args {
 			ok = ok && a.symbolicAtom(arg)
 		}
-		a.symbolics[v] = ok
+		put(&a.symbolics, v, ok)
 	}
 	return ok
 }
@@ -212,7 +212,7 @@ func (a *algebra) learn(p poly) {
 // learnAtLeast takes note that the product m is at least c.
 func (a *algebra) learnAtLeast(m mono, c int64) {
 	if c == 0 && len(m) == 1 {
-		a.signs[m[0]] = true
+		put(&a.signs, m[0], true)
 	}
 	if c <= 0 {
 		return
@@ -223,7 +223,7 @@ func (a *algebra) learnAtLeast(m mono, c int64) {
 		}
 	}
 	for _, atom := range m {
-		a.least[atom] = max(a.least[atom], c)
+		put(&a.least, atom, max(a.least[atom], c))
 		if x, ok := a.parts[atom]; ok && atom.Op == OpFloorDiv {
 			a.learn(a.sub(x.num, a.mul(constPoly(c), x.den)))
 		}

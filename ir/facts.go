@@ -191,7 +191,15 @@ func Contiguous(offset *Expr, ranges []*Range, f Facts) int {
 }
 
 // DependsOn reports whether r occurs in e as written.
-func DependsOn(e *Expr, r *Range) bool { return FreeRanges(e)[r] }
+func DependsOn(e *Expr, r *Range) bool {
+	used, bound := false, false
+	Walk(e, func(e *Expr) bool {
+		used = used || e.Op == OpRange && e.Range == r
+		bound = bound || e.Op == OpReduce && slices.Contains(e.Reduce.Ranges, r)
+		return true
+	})
+	return used && !bound
+}
 
 // Multiple reports whether e is a multiple of n; n is at least 1.
 func Multiple(e *Expr, n int64, f Facts) bool {

@@ -1,6 +1,9 @@
 package ir
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // mono is a product of atoms, in atom order, repeated for powers. The empty
 // product is 1.
@@ -28,7 +31,14 @@ func constPoly(c int64) poly {
 	return poly{{coef: c}}
 }
 
-func atomPoly(atom *Expr) poly { return poly{{coef: 1, mono: mono{atom}}} }
+func atomPoly(atom *Expr) poly {
+	p := &struct { // one piece of memory
+		terms [1]term
+		atoms [1]*Expr
+	}{atoms: [1]*Expr{atom}}
+	p.terms[0] = term{coef: 1, mono: p.atoms[:]}
+	return p.terms[:]
+}
 
 // constant returns the value of a polynomial that has no atoms.
 func (p poly) constant() (int64, bool) {
@@ -194,6 +204,9 @@ func (a *algebra) addScaled(p, q poly, t term) poly {
 	if t.coef == 0 || len(q) == 0 {
 		return p
 	}
+	if len(p) == 0 && t.coef == 1 && len(t.mono) == 0 {
+		return q
+	}
 	out := make(poly, 0, len(p)+len(q))
 	for _, u := range q {
 		u = term{coef: a.mulInt(u.coef, t.coef), mono: mulMono(u.mono, t.mono)}
@@ -215,18 +228,26 @@ func (a *algebra) addScaled(p, q poly, t term) poly {
 	return out
 }
 
-func (a *algebra) add(p, q poly) poly {
-	if len(p) == 0 {
-		return q
-	}
-	return a.addScaled(p, q, term{coef: 1})
-}
+func (a *algebra) add(p, q poly) poly { return a.addScaled(p, q, term{coef: 1}) }
 
 func (a *algebra) sub(p, q poly) poly { return a.addScaled(p, q, term{coef: -1}) }
 
 func (a *algebra) neg(p poly) poly { return a.sub(nil, p) }
 
-func (a *algebra) plus(p poly, c int64) poly { return a.add(p, constPoly(c)) }
+func (a *algebra) plus(p poly, c int64) poly {
+	if c == 0 {
+		return p
+	}
+	rest, constant := p.split()
+	if c = a.addInt(constant, c); c == 0 {
+		return rest
+	}
+	if len(rest) == maxTerms {
+		a.overflow = true
+		return nil
+	}
+	return append(slices.Clip(rest), term{coef: c})
+}
 
 func (a *algebra) mul(p, q poly) poly {
 	var out poly

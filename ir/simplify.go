@@ -57,17 +57,19 @@ func SimplifyAll(es []*Expr, f Facts) []*Expr {
 // joining of indices cancel by plain addition; foldMods finds the remainders
 // again for proofs and for output. A symbol N known to be a multiple of 8 is
 // 8*(N/8), with N/8 the atom, so that divisibility is a matter of coefficients.
+//
+// Planning makes an algebra for each of very many small questions, so its maps
+// are made when they get their first entry.
 type algebra struct {
 	facts     Facts
 	ranges    map[*Range]bool
 	known     []poly          // polynomials that are not negative
 	least     map[*Expr]int64 // lower bounds of symbol atoms above 0
 	atoms     map[uint64]*Expr
-	polys     map[*Expr]poly
-	exprs     map[*Expr]*Expr
+	polys     exprMap[poly]
+	exprs     exprMap[*Expr]
 	parts     map[*Expr]division // numerator and divisor of quotient and remainder atoms
-	extents   map[*Range]poly
-	signs     map[*Expr]bool // whether an atom is known not to be negative
+	signs     map[*Expr]bool     // whether an atom is known not to be negative
 	heights   map[*Expr]int
 	symbolics map[*Expr]bool // whether an atom depends on symbols only
 	granted   []*Expr        // conditions that are taken to hold
@@ -97,11 +99,7 @@ func newAlgebra(f Facts, es ...*Expr) *algebra {
 }
 
 func newAlgebraOver(f Facts, ranges map[*Range]bool) *algebra {
-	a := &algebra{
-		facts: f, ranges: ranges, least: map[*Expr]int64{}, atoms: map[uint64]*Expr{}, polys: map[*Expr]poly{},
-		exprs: map[*Expr]*Expr{}, parts: map[*Expr]division{}, extents: map[*Range]poly{},
-		signs: map[*Expr]bool{}, symbolics: map[*Expr]bool{}, heights: map[*Expr]int{},
-	}
+	a := &algebra{facts: f, ranges: ranges}
 	sorted := sortedByID(ranges)
 	for _, r := range sorted {
 		a.learn(a.plus(a.extent(r), -1))
@@ -124,25 +122,26 @@ func (a *algebra) learnSize(size poly, ranges []*Range) {
 	a.learn(size)
 }
 
+// put makes an entry of a map, which it makes where there is none.
+func put[K comparable, V any](m *map[K]V, k K, v V) {
+	if *m == nil {
+		*m = map[K]V{}
+	}
+	(*m)[k] = v
+}
+
 func sortedByID(ranges map[*Range]bool) []*Range {
 	return slices.SortedFunc(maps.Keys(ranges), func(r, s *Range) int { return cmp.Compare(r.ID, s.ID) })
 }
 
-func (a *algebra) extent(r *Range) poly {
-	p, ok := a.extents[r]
-	if !ok {
-		p = a.poly(r.Extent)
-		a.extents[r] = p
-	}
-	return p
-}
+func (a *algebra) extent(r *Range) poly { return a.poly(r.Extent) }
 
 // intern returns one representative of equal atoms, so that comparing them is
 // comparing pointers nearly always.
 func (a *algebra) intern(e *Expr) *Expr {
 	old, ok := a.atoms[e.hash]
 	if !ok {
-		a.atoms[e.hash] = e
+		put(&a.atoms, e.hash, e)
 		return e
 	}
 	if Equal(old, e) {
@@ -155,7 +154,7 @@ func (a *algebra) simplify(e *Expr) *Expr {
 	if e == nil {
 		return nil
 	}
-	out, ok := a.exprs[e]
+	out, ok := a.exprs.get(e)
 	if !ok {
 		out = a.simplifyNode(e)
 		switch {
@@ -167,7 +166,7 @@ func (a *algebra) simplify(e *Expr) *Expr {
 		if !e.Span.IsZero() {
 			out = out.At(e.Span)
 		}
-		a.exprs[e] = out
+		a.exprs.set(e, out)
 	}
 	return out
 }
@@ -220,7 +219,7 @@ func (a *algebra) reduction(e *Expr) *Expr {
 // poly returns the canonical polynomial of an index expression. Where a
 // coefficient overflows, the expression is an atom.
 func (a *algebra) poly(e *Expr) poly {
-	if p, ok := a.polys[e]; ok {
+	if p, ok := a.polys.get(e); ok {
 		return p
 	}
 	outer := a.overflow
@@ -230,7 +229,7 @@ func (a *algebra) poly(e *Expr) poly {
 		p = a.opaque(e)
 	}
 	a.overflow = outer
-	a.polys[e] = p
+	a.polys.set(e, p)
 	return p
 }
 

@@ -144,7 +144,7 @@ func (a *algebra) quotientAtom(r, d poly) poly {
 	whole := a.shiftOf(r, d)
 	r = a.sub(r, a.mul(constPoly(whole), d))
 	e := a.intern(Apply(OpFloorDiv, a.expr(r), a.expr(d)))
-	a.parts[e] = division{r, d}
+	put(&a.parts, e, division{r, d})
 	return a.plus(atomPoly(e), whole)
 }
 
@@ -173,7 +173,7 @@ func (a *algebra) shiftOf(r, d poly) int64 {
 // remainderAtom is r%d as an atom, for a positive d.
 func (a *algebra) remainderAtom(r, d poly) *Expr {
 	e := a.intern(Apply(OpMod, a.expr(r), a.expr(d)))
-	a.parts[e] = division{r, d}
+	put(&a.parts, e, division{r, d})
 	return e
 }
 

@@ -14,8 +14,8 @@ import (
 //   - a kernel comes after the kernels that write what it reads
 //   - every buffer but the inputs is written by one kernel, or each part of it is, and by each variant of it once
 //   - temporaries in one slot are alike, and not needed at the same time
-//   - what may have the memory of another temporary is like it, and stored to by a kernel that reads the other last, and
-//     reads each element before it stores there
+//   - what may have the memory of another temporary or, as the next value of a state, of an input is like it, and stored to
+//     by a kernel that reads the other last, and reads each element before it stores there
 //   - bodies read and write arguments of their kernel only, and use values that are computed before
 //   - a kernel fits the one whose last blocks run it, and the one whose body it repeats
 //   - bodies have the knobs and the parts that their strategies take: see strategies
@@ -281,5 +281,8 @@ func (v *planVerifier) ends() error {
 		}
 		owners[b.Slot] = b
 	}
-	return v.overs(temps, last)
+	if err := v.overs(temps, last); err != nil {
+		return err
+	}
+	return v.updates(last)
 }

@@ -182,19 +182,18 @@ func AtZero(e *Expr, ranges ...*Range) *Expr {
 // FreeRanges returns the ranges e depends on, less those that its nested
 // reductions bind. Range extents are not looked into: they hold symbols only.
 func FreeRanges(e *Expr) map[*Range]bool {
-	free, bound := map[*Range]bool{}, map[*Range]bool{}
+	free := map[*Range]bool{}
+	var bound []*Range
 	Walk(e, func(e *Expr) bool {
 		switch e.Op {
 		case OpRange:
 			free[e.Range] = true
 		case OpReduce:
-			for _, r := range e.Reduce.Ranges {
-				bound[r] = true
-			}
+			bound = append(bound, e.Reduce.Ranges...)
 		}
 		return true
 	})
-	for r := range bound {
+	for _, r := range bound {
 		delete(free, r)
 	}
 	return free

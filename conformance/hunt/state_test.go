@@ -8,10 +8,11 @@ import (
 
 	"github.com/fusec/fusec"
 	"github.com/fusec/fusec/conformance/gen"
+	"github.com/fusec/fusec/ir"
 )
 
 // TestDrawnState runs drawn programs whose inputs are state, three steps each. Next values that take the
-// place of present ones are among them, and such as must not.
+// place of present ones are among them, and such as must not: a plan in which these do is refused.
 func TestDrawnState(t *testing.T) {
 	programs := uint64(60)
 	if testing.Short() {
@@ -32,10 +33,28 @@ func TestDrawnState(t *testing.T) {
 				inPlace++
 			} else if b.Updates != nil {
 				apart++
+				takePlace(compiled.Plan(), b)
+				assert.Error(t, ir.VerifyPlan(compiled.Plan()), "seed %d: %s", seed+1, b.Apart)
+				b.InPlace = false
 			}
 		}
 	}
 	t.Logf("%d in place, %d by a second buffer", inPlace, apart)
 	assert.Greater(t, inPlace, 10)
 	assert.Greater(t, apart, 10)
+}
+
+// takePlace makes a plan write a next value in place, whether it may or not.
+func takePlace(p *ir.Plan, next *ir.Buffer) {
+	next.InPlace = true
+	for _, k := range p.Kernels {
+		for i, a := range k.Args {
+			if a.Buffer == next || a.Buffer == next.Updates {
+				a.Shared = true
+				if k.Like != nil {
+					k.Like.Args[i].Shared = true
+				}
+			}
+		}
+	}
 }

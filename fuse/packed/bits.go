@@ -86,7 +86,7 @@ func (f bitField) lower(n int64) (bitField, bool) {
 	switch width, ok := exponentOf(n); {
 	case !ok || width == 0:
 		return f, false
-	case int(width) >= f.width:
+	case int(width) > f.width:
 		return f, !f.signed // the sign of a signed field would be copied into the bits above
 	default:
 		return bitField{first: f.first, width: int(width)}, true
@@ -102,7 +102,7 @@ func shiftedBack(e *ir.Expr, from *ir.Local) (f bitField, ok bool) {
 	b, okB := wholeConst(down)
 	size := int64(e.Type.Size() * 8)
 	first, end := b-a, size-a // the bits of x that are kept
-	if !ok || !okA || !okB || a < 0 || first < 0 || b >= size || end > int64(f.width) {
+	if !ok || !okA || !okB || first < 0 || b >= size || end > int64(f.width) {
 		return f, false
 	}
 	return bitField{first: f.first + int(first), width: int(end - first), signed: e.Type.Info().Signed}, true

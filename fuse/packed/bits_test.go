@@ -109,6 +109,7 @@ func TestFieldsAreFound(t *testing.T) {
 		{ir.Apply(ir.OpMod, q, c(4)), bitField{0, 2, false}},
 		{ir.Apply(ir.OpFloorDiv, q, c(16)), bitField{4, 4, false}},
 		{shifted(24, 24), bitField{0, 8, true}},
+		{ir.Apply(ir.OpBitAnd, shifted(24, 24), c(255)), bitField{0, 8, false}},
 		{shifted(24, 28), bitField{4, 4, true}},
 		{shifted(28, 28), bitField{0, 4, true}},
 	} {

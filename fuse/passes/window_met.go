@@ -23,7 +23,7 @@ func (p *phase) shared() int64 {
 // meetsSome reports whether the places at which taps meet elements are those of one residue, which is known, and
 // the others have a sum of 0.
 func (p *phase) meetsSome() bool {
-	return p.shared() > 1 && p.splitAlone() && p.first.Op == ir.OpConst && inverse(p.place, p.shared()) > 0
+	return p.splitAlone() && p.first.Op == ir.OpConst && inverse(p.place, p.shared()) > 0
 }
 
 // splitMet makes a value of the sums at the places where taps meet elements, makes the original read from it at these
