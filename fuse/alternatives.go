@@ -178,7 +178,7 @@ func withSizes(g *ir.Graph, other func(int64) int64) *ir.Graph {
 }
 
 // joinPlans is a plan that runs the kernels of first where when holds, and those of second where otherwise, its
-// opposite, holds. Both are plans of one graph, so they share the buffers of inputs and results.
+// opposite, holds. Both are plans of one graph, so they share the buffers of inputs and results, of which each has its own parts.
 func joinPlans(first, second *ir.Plan, when, otherwise *ir.Expr) *ir.Plan {
 	out := &ir.Plan{Graph: first.Graph, Buffers: first.Buffers, Kernels: first.Kernels, Refused: first.Refused}
 	names, slots := map[string]bool{}, 0
@@ -194,6 +194,7 @@ func joinPlans(first, second *ir.Plan, when, otherwise *ir.Expr) *ir.Plan {
 	for i, b := range second.Buffers {
 		if b.Kind != ir.TempBuffer {
 			is[b] = first.Buffers[i]
+			is[b].Parts = append(is[b].Parts, b.Parts...)
 			continue
 		}
 		b.Index, b.Slot, b.When, is[b] = len(out.Buffers), b.Slot+slots, otherwise, b

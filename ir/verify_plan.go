@@ -171,11 +171,11 @@ func (v *planVerifier) args(at int, k *Kernel) error {
 			return fmt.Errorf("buffer %s is two of its arguments", b.Name)
 		case a.Write && b.Kind == InputBuffer:
 			return fmt.Errorf("it writes the input %s", b.Name)
-		case a.Write && len(b.Parts) > 0 && len(b.PartsIn(k)) == 0:
+		case a.Write && v.partsOf(b) > 0 && len(b.PartsIn(k)) == 0:
 			return fmt.Errorf("it writes %s, and computes none of its parts", b.Name)
-		case a.Write && written && len(b.Parts) == 0:
+		case a.Write && written && v.partsOf(b) == 0:
 			return fmt.Errorf("it writes %s, which kernel %s writes too", b.Name, v.plan.Kernels[writer].Name)
-		case !a.Write && b.Kind != InputBuffer && (!written || v.parts[b] != len(b.Parts)):
+		case !a.Write && b.Kind != InputBuffer && (!written || v.parts[b] != v.partsOf(b)):
 			return fmt.Errorf("it reads %s, which no kernel ahead of it writes", b.Name)
 		}
 		seen[b] = true
@@ -189,6 +189,20 @@ func (v *planVerifier) args(at int, k *Kernel) error {
 		}
 	}
 	return nil
+}
+
+// partsOf is the number of parts of a buffer. Where kernels run at some sizes only, it is that of the parts that those of the
+// sizes looked at compute: at other sizes a result may have other parts, or none.
+func (v *planVerifier) partsOf(b *Buffer) (n int) {
+	if v.when == nil || len(b.Parts) == 0 {
+		return len(b.Parts)
+	}
+	for _, k := range v.plan.Kernels {
+		if v.runs(k.When) {
+			n += len(b.PartsIn(k))
+		}
+	}
+	return n
 }
 
 // like checks a kernel against the one whose body it repeats.

@@ -183,13 +183,26 @@ DEVICE float min_(float a, float b) {
 }
 template <typename T> DEVICE T max_(T a, T b) { return a != a || a > b ? a : b; }
 template <typename T> DEVICE T min_(T a, T b) { return a != a || a < b ? a : b; }
+
+// The least and the largest of values; indices, which no program negates, have min_ and max_. ptxas makes one instruction of
+// two that take the least, or the largest, of three signed integers, and where one of them is negated it loses the sign
+// (CUDA 13.0, sm_90a). With 2^31 added the integers are in the order of unsigned ones, for which it is right. NVRTC must not see
+// that: it would take the addition for one that does not overflow.
+template <typename T> DEVICE T min_value(T a, T b) { return min_(a, b); }
+template <typename T> DEVICE T max_value(T a, T b) { return max_(a, b); }
 #if __CUDA_ARCH__ >= 900
-// ptxas makes one instruction of two that take the least, or the largest, of three signed integers, and where one of them is
-// negated it loses the sign (CUDA 13.0, sm_90a). With 2^31 added the integers are in the order of unsigned ones, for which it
-// is right.
-DEVICE unsigned biased(int a) { return (unsigned)a ^ 0x80000000u; }
-DEVICE int max_(int a, int b) { return (int)((biased(a) > biased(b) ? biased(a) : biased(b)) ^ 0x80000000u); }
-DEVICE int min_(int a, int b) { return (int)((biased(a) < biased(b) ? biased(a) : biased(b)) ^ 0x80000000u); }
+DEVICE int min_value(int a, int b) {
+    int y;
+    asm("{ .reg .b32 a, b; xor.b32 a, %1, 0x80000000; xor.b32 b, %2, 0x80000000; min.u32 a, a, b; xor.b32 %0, a, 0x80000000; }" : "=r"(y) : "r"(a), "r"(b));
+    return y;
+}
+DEVICE int max_value(int a, int b) {
+    int y;
+    asm("{ .reg .b32 a, b; xor.b32 a, %1, 0x80000000; xor.b32 b, %2, 0x80000000; max.u32 a, a, b; xor.b32 %0, a, 0x80000000; }" : "=r"(y) : "r"(a), "r"(b));
+    return y;
+}
+DEVICE short min_value(short a, short b) { return (short)min_value((int)a, (int)b); }
+DEVICE short max_value(short a, short b) { return (short)max_value((int)a, (int)b); }
 #endif
 
 // The fast forms treat numbers below 2^-126 in magnitude as zero, in what they take and in what they give. To handle
@@ -611,8 +624,8 @@ struct Prod {
     template <typename T> static DEVICE T apply(T a, T b) { return a * b; }
     static DEVICE long long apply(long long a, long long b) { return mul_(a, b); }
 };
-struct Max { template <typename T> static DEVICE T apply(T a, T b) { return max_(a, b); } };
-struct Min { template <typename T> static DEVICE T apply(T a, T b) { return min_(a, b); } };
+struct Max { template <typename T> static DEVICE T apply(T a, T b) { return max_value(a, b); } };
+struct Min { template <typename T> static DEVICE T apply(T a, T b) { return min_value(a, b); } };
 struct Any { template <typename T> static DEVICE T apply(T a, T b) { return a | b; } };
 struct All { template <typename T> static DEVICE T apply(T a, T b) { return a & b; } };
 

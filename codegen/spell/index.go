@@ -177,7 +177,7 @@ func (s *Speller) wide(e *ir.Expr) string {
 	case ir.OpMul:
 		return fmt.Sprintf("mul_saturating(%s, %s)", a, b)
 	}
-	return fmt.Sprintf(spellings[e.Op].ints, a, b)
+	return fmt.Sprintf(s.format(spellings[e.Op], ir.Index), a, b)
 }
 
 // indexLeaf bounds indices made of ranges and sizes by 62 bits, which is far above the elements of any

@@ -60,7 +60,7 @@ func reservedWords() map[string]bool {
 	}
 	texts := skeleton.All()
 	for _, s := range spellings {
-		texts = append(texts, s.f32, s.f64, s.ints, s.fast)
+		texts = append(texts, s.f32, s.f64, s.ints, s.index, s.fast)
 	}
 	for _, text := range texts {
 		for _, m := range defined.FindAllStringSubmatch(text, -1) {

@@ -28,13 +28,14 @@ var computeTypes = map[ir.DType]string{
 func ComputeType(t ir.DType) string { return computeTypes[t.Info().Compute] }
 
 // spelling is one row of the CUDA operator table: an infix operator, or a format whose verbs
-// are the arguments. f32, f64 and ints are the texts for each kind; fast replaces f32 where
+// are the arguments. f32, f64, ints and index are the texts for each kind; fast replaces f32 where
 // upTo fraction bits are enough.
 type spelling struct {
 	infix string
 	f32   string
 	f64   string
 	ints  string
+	index string // of indices, where they differ from other integers
 	fast  string
 	upTo  int // fraction bits that fast is good for; 23 means always under fast numerics
 }
@@ -55,8 +56,8 @@ var spellings = map[ir.Op]spelling{
 	ir.OpFloorDiv: {ints: "floordiv(%s, %s)"},
 	ir.OpMod:      {f32: "mod_(%s, %s)", f64: "mod_(%s, %s)", ints: "mod_(%s, %s)"},
 	ir.OpPow:      {f32: "powf(%s, %s)", f64: "pow(%s, %s)", ints: "ipow(%s, %s)"},
-	ir.OpMin:      {f32: "min_(%s, %s)", f64: "min_(%s, %s)", ints: "min_(%s, %s)"},
-	ir.OpMax:      {f32: "max_(%s, %s)", f64: "max_(%s, %s)", ints: "max_(%s, %s)"},
+	ir.OpMin:      {f32: "min_(%s, %s)", f64: "min_(%s, %s)", ints: "min_value(%s, %s)", index: "min_(%s, %s)"},
+	ir.OpMax:      {f32: "max_(%s, %s)", f64: "max_(%s, %s)", ints: "max_value(%s, %s)", index: "max_(%s, %s)"},
 	ir.OpNeg:      {f32: "-%s", f64: "-%s", ints: "sub_((%[2]s)0, %[1]s)"},
 	ir.OpAbs:      {f32: "fabsf(%s)", f64: "fabs(%s)", ints: "max_(%[1]s, (%[2]s)sub_((%[2]s)0, %[1]s))"},
 	ir.OpSign:     {f32: "sign_(%s)", f64: "sign_(%s)", ints: "sign_(%s)"},
@@ -274,6 +275,8 @@ func (s *Speller) format(sp spelling, t ir.DType) string {
 	switch {
 	case t == ir.F64:
 		return sp.f64
+	case t == ir.Index && sp.index != "":
+		return sp.index
 	case t != ir.F32:
 		return sp.ints
 	case sp.fast != "" && s.Numerics == ir.Fast && s.Mantissa <= sp.upTo:

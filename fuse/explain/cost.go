@@ -176,11 +176,12 @@ func Touched(v *ir.Value, members []*ir.Value) *ir.Expr {
 
 // writtenBytes is the bytes that a kernel writes to a buffer: those of its parts, where that has some.
 func writtenBytes(b *ir.Buffer, k *ir.Kernel) *ir.Expr {
-	if len(b.Parts) == 0 {
+	parts := b.PartsIn(k)
+	if len(parts) == 0 {
 		return algebra.Bytes(b.Value)
 	}
 	bytes := ir.IntConst(0)
-	for _, p := range b.PartsIn(k) {
+	for _, p := range parts {
 		bytes = ir.Apply(ir.OpAdd, bytes, algebra.Bytes(p))
 	}
 	return ir.Simplify(bytes, ir.Facts{})
