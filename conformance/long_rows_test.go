@@ -23,6 +23,17 @@ var longRows = []row{
 		z = x - y / 7 }`},
 	{name: "places", src: `@bench(N=1000) graph g(x: f32[N]) -> (y: i64[], z: f32[]) { y = argmin(x)
 		z = x[y] * 2 }`},
+	{name: "scan", src: `graph g(x: f32[N]) -> (y: f32[N]) { y = cumsum(x) }`},
+	{name: "scans both ways", src: `@bench(N=64) graph g(x: bf16[2, N], w: i32[N, 3]) -> (y: bf16[2, N], z: i32[N, 3], l: f32[2]) {
+		y = cumsum(x * 0.01, axis=1, exclusive=true)
+		z = cummax(w, axis=0, reverse=true)
+		l = sum(f32(y), axis=1) }`},
+	{name: "scan of some", src: `graph g(x: f64[N], m: bool[N]) -> (y: f64[N], z: bool[N]) {
+		y[i: N] = prod[k: N where k >= i && m[k]] (1 + x[k] * 0.0001)
+		z[i: N] = all[k: N where k < i] m[k] }`},
+	{name: "scan of a scan", src: `graph g(x: f32[N]) -> (y: f32[N], s: f32[]) {
+		y = cumsum(cumsum(x * 0.001) / 100)
+		s = y[N / 2] }`},
 }
 
 // longRowFamilies are compared on both sides of the size at which blocks begin to share a row.

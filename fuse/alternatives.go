@@ -53,7 +53,7 @@ func longAlternative(g, work *ir.Graph, opts Options) (*ir.Graph, error) {
 func longReductions(g *ir.Graph) (long *ir.Graph, when *ir.Expr) {
 	sizes, longer := algebra.DefaultSizes(g), map[string]bool{}
 	for _, v := range g.Values {
-		if v.Reduce == nil || algebra.PointsAt(v.Axes, sizes) >= forecast.FullDevice || algebra.PointsAt(v.Reduce.Ranges, sizes) >= leastLong {
+		if v.Reduce == nil || resultRows(v, sizes) >= forecast.FullDevice || algebra.PointsAt(v.Reduce.Ranges, sizes) >= leastLong {
 			continue
 		}
 		points := algebra.Product(v.Reduce.Ranges)
@@ -75,6 +75,15 @@ func longReductions(g *ir.Graph) (long *ir.Graph, when *ir.Expr) {
 		}
 	}
 	return long, when
+}
+
+// resultRows is the number of rows that a reduction folds, or scans.
+func resultRows(v *ir.Value, sizes map[string]int64) float64 {
+	rows := algebra.PointsAt(v.Axes, sizes)
+	if scan := form.ScanOf(v); scan != nil {
+		rows /= max(algebra.Estimate(scan.Axis.Extent, sizes), 1)
+	}
+	return rows
 }
 
 // Points of long reductions: the least for which blocks share one, and those at which passes decide how.

@@ -82,6 +82,12 @@ func (s *splitter) split(v *ir.Value) []*ir.Value {
 	if placed(v) {
 		return s.splitPlaced(v)
 	}
+	if scan := form.ScanOf(v); scan != nil {
+		if chunk := s.scanChunk(v, scan); chunk > 0 {
+			return splitScan(s.g, v, scan, chunk)
+		}
+		return nil
+	}
 	rows := *v // a copy in which several axes of rows are taken as one
 	together := v.Reduce.Where == nil && !contiguousColumns(v, s.sizes) && neighbours(v.Reduce.Ranges, largestRead(v, s.sizes))
 	if together {
