@@ -82,8 +82,8 @@ func newBundle(archive *bundle.Archive) (*Bundle, error) {
 	return b, nil
 }
 
-// IsBundle reports whether a file begins as bundles do. What is in it, and whose it is, only
-// OpenBundle says.
+// IsBundle reports whether a file begins like a bundle. It checks neither the content nor the
+// signature, as OpenBundle does.
 func IsBundle(path string) bool {
 	f, _, err := regular.Open(path)
 	if err != nil {
@@ -201,7 +201,7 @@ type bundledKernels struct {
 	jit         bool // the chip is a newer one: the driver compiles the PTX
 }
 
-// Compile implements runtime.KernelSource. PTX is unpacked only where it is what runs.
+// Compile implements runtime.KernelSource. It unpacks PTX only if the driver has to compile it.
 func (s *bundledKernels) Compile(
 	_ context.Context, p *ir.Program, unit int, chip string,
 ) (runtime.Kernel, error) {
@@ -254,10 +254,10 @@ func parseArch(name string) (a chipArch, ok bool) {
 
 func (a chipArch) number() int { return 10*a.major + a.minor }
 
-// nearestArch chooses which of the compiled architectures serves a chip: its own;
-// else the last earlier one of its generation, whose binaries it runs; else the last
-// older one, whose PTX the driver compiles (jit). Code for an architecture with a
-// letter runs on that one alone.
+// nearestArch chooses the compiled architecture whose code a chip runs: the chip's own; else the
+// newest earlier one of its generation, whose binaries also run on the chip; else the newest older
+// one, whose PTX the driver compiles (jit). Code for an architecture with a letter, such as sm_90a,
+// runs on that architecture alone.
 func nearestArch(compiled []string, chip string) (arch string, jit, ok bool) {
 	if slices.Contains(compiled, chip) {
 		return chip, false, true

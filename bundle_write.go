@@ -20,7 +20,7 @@ import (
 	"github.com/fusec/fusec/runtime/bundle"
 )
 
-// A BundleGraph is a graph to put into a bundle. Options.Arch is not looked at.
+// A BundleGraph is a graph to put into a bundle. Options.Arch is ignored.
 type BundleGraph struct {
 	Source  Source
 	Options Options
@@ -28,12 +28,11 @@ type BundleGraph struct {
 
 // BundleOptions say what to put into a bundle.
 type BundleOptions struct {
-	// Archs to compile for, as sm_90a; sm_90a where there is none. The code of an
-	// architecture without a letter also serves later ones of its generation, and its
-	// PTX all newer chips.
+	// Archs are the architectures to compile for; without any, sm_90a. The code for an architecture
+	// without a letter also runs on later ones of its generation, and its PTX on all newer chips.
 	Archs []string
-	// Sizes, where there are any, leaves out the kernels that these sizes do not
-	// choose. Sizes of @bench stand in for those that are not named.
+	// Sizes, if there are any, are those that the bundle is for: only kernels that run at these sizes
+	// are compiled. A size that is not named has its value in @bench.
 	Sizes map[string]int64
 	// NoSource leaves out the programs' text. Such a bundle does not run on the CPU
 	// engine.
@@ -44,7 +43,7 @@ type BundleOptions struct {
 
 // WriteBundle compiles graphs and writes them as one signed file, which OpenBundle
 // opens. No GPU is needed. The same graphs, options, key and compiler give the same
-// bytes. Graphs of one name are an error.
+// bytes. Two graphs with one name are an error.
 func WriteBundle(
 	ctx context.Context, w io.Writer, c *runtime.Compiler, graphs []BundleGraph, o BundleOptions,
 ) error {
@@ -198,7 +197,7 @@ func (b *bundler) compile(ctx context.Context) error {
 }
 
 func (b *bundler) kernel(u bundleUnit, k runtime.Kernel) error {
-	k.KernelFacts.Log = "" // warnings are for whoever builds
+	k.KernelFacts.Log = "" // warnings concern those who build the bundle, not those who load it
 	facts, err := json.Marshal(k.KernelFacts)
 	if err != nil {
 		return err
@@ -229,7 +228,7 @@ func deflate(data []byte) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// inflate undoes deflate; limit bounds what damaged data can ask for.
+// inflate undoes deflate; limit bounds the memory that damaged data can take.
 func inflate(data []byte) ([]byte, error) {
 	const limit = 1 << 28
 	out, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(data)), limit))

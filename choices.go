@@ -42,14 +42,14 @@ func Choices(store *cache.Cache, device ir.Device) []StoredChoice {
 	}
 	var list []StoredChoice
 	if json.Unmarshal(entry.Section(choicesSection), &list) != nil {
-		return nil // of another version: as none
+		return nil // written by another version: the same as no choices
 	}
 	return list
 }
 
-// storeChoices replaces the choices for the classes that were measured by new ones;
-// a class that got none is the rules' again. Two processes that tune at one time may
-// lose choices of one of them.
+// storeChoices replaces the choices of the classes that were measured. A class without a new choice is
+// planned by the rules again. If two processes tune at the same time, choices of one of them may be
+// lost.
 func storeChoices(store *cache.Cache, device ir.Device, measured []fuse.Choice, found []StoredChoice) {
 	list := slices.DeleteFunc(Choices(store, device), func(old StoredChoice) bool {
 		return slices.ContainsFunc(measured, func(m fuse.Choice) bool {

@@ -7,8 +7,8 @@
 //	softmax, err := fusec.Load(ctx, device, source, fusec.Options{})
 //	out, err := softmax.Call(ctx, runtime.Args{"x": x})
 //
-// This is the way to load a graph. Load takes what was compiled before from the disk cache.
-// The others are for special ends: Compile gives the plan and the CUDA text of a program to
+// This is the usual way to load a graph. Load takes what was compiled before from the disk cache. The
+// other ways have special purposes: Compile gives the plan and the CUDA text of a program to
 // look at, Program.Load runs that very plan, OpenBundle and Bundle.Load take kernels that
 // were compiled elsewhere, and the Load methods of runtime.Device take what the stages of
 // the compiler give.
@@ -50,9 +50,9 @@ type planKey struct {
 	choices string
 }
 
-// Compile reads a source and plans one of its graphs. name stands in positions; the
-// source may import nothing (see CompileSource). No GPU is needed. Mistakes in the
-// source are a diag.List, which package ir/diag draws with carets.
+// Compile reads a source and plans one of its graphs. Positions in errors name the source by name. The
+// source must not import others (see CompileSource). No GPU is needed. Mistakes in the source are
+// returned as a diag.List, which package ir/diag draws with carets.
 func Compile[S ~string | ~[]byte](name string, src S, opts Options) (*Program, error) {
 	return CompileSource(Source{Name: name, Text: []byte(src)}, opts)
 }
@@ -92,11 +92,11 @@ func planned(graph *ir.Graph, file *parser.File, opts Options, stage *string) (*
 	return p, nil
 }
 
-// ErrNoGraph is a source or bundle that does not have the graph that was asked for, or has
-// several where none was named; for errors.Is.
+// ErrNoGraph says that a source or bundle does not have the graph that was asked for, or that it has
+// several and none was named. It is meant for errors.Is.
 var ErrNoGraph = errors.New("no such graph")
 
-// misuse is an error that is of a kind as well, without saying so in its text.
+// misuse is an error that errors.Is also takes for its kind. Its text does not mention the kind.
 type misuse struct{ err, kind error }
 
 func (e misuse) Error() string   { return e.err.Error() }
@@ -161,7 +161,7 @@ func (p *Program) String() string {
 	return "graph " + p.graph.Name + ", " + kernels
 }
 
-// ErrNotCompiled is what the zero Program has to say.
+// ErrNotCompiled is the error of the methods of a zero Program, which Compile has not made.
 var ErrNotCompiled = errors.New("the program was never compiled: Compile and CompileSource make programs")
 
 // Graph is the graph as it was read. The caller must not change it.

@@ -17,10 +17,10 @@ func WithValues() GradOption { return func(o *parser.GradOptions) { o.Values = t
 
 // Grad is the program of the gradient of a graph of p's source; "" names p's own graph. It
 // takes the graph's inputs and returns d_x, of x's type and shape, for each input x that Wrt
-// names. Where the graph has one result, a scalar, that is what is differentiated; else the
-// program takes the adjoint d_y of each float result y behind the other inputs. The name of
-// its graph is the graph's with _grad behind it. Mistakes, such as an input on which no result
-// depends, are a diag.List. In a source the same is graph name = grad(loss, wrt=[w, b]).
+// names. If the graph has one result and that is a scalar, it is differentiated. Otherwise the program
+// also takes the adjoint d_y of each float result y, after the other inputs. The name of its graph is
+// the graph's followed by _grad. Mistakes, such as an input on which no result depends, are returned
+// as a diag.List. The same in a source is graph name = grad(loss, wrt=[w, b]).
 func (p *Program) Grad(graph string, opts ...GradOption) (out *Program, err error) {
 	return p.derivative(graph, parser.GradOptions{}, opts)
 }
@@ -28,10 +28,10 @@ func (p *Program) Grad(graph string, opts ...GradOption) (out *Program, err erro
 // JVP is the program of the derivative of a graph of p's source along a direction: a product of
 // its Jacobian with a vector. "" names p's own graph. The program takes the graph's inputs and
 // behind them the direction, t_x of x's type and shape for each input x that Wrt names. It
-// returns the tangents t_y, of y's type and shape, of all float results y. The name of its graph
-// is the graph's with _jvp behind it. Of a program that Grad returned it is a product of the
-// Hessian with a vector. Mistakes are a diag.List. In a source the same is
-// graph name = jvp(f, wrt=[x]).
+// returns the tangents t_y, of y's type and shape, of all float results y. The name of its graph is
+// the graph's followed by _jvp. For a program that Grad returned, the result is a product of the
+// Hessian with a vector. Mistakes are returned as a diag.List. The same in a source is graph name =
+// jvp(f, wrt=[x]).
 func (p *Program) JVP(graph string, opts ...GradOption) (out *Program, err error) {
 	return p.derivative(graph, parser.GradOptions{Forward: true}, opts)
 }

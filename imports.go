@@ -19,9 +19,9 @@ var ErrOutside = errors.New("it is outside the folders that imports may come fro
 // maxSource is how long a source may be, in bytes.
 var maxSource = int64(parser.DefaultLimits.Bytes)
 
-// ImportsFrom returns a Source.ReadFile that reads regular files below the given
-// folders and no others: what is not below one of them by its name is ErrOutside, and so
-// is what a symbolic link leads out of the folder for. A file outside is not opened.
+// ImportsFrom returns a Source.ReadFile that reads regular files below the given folders and no
+// others. A file that is not below one of them, by its name or because a symbolic link leads out of
+// the folder, is refused with ErrOutside and is not opened.
 func ImportsFrom(folders ...string) func(name string) ([]byte, error) {
 	return func(name string) ([]byte, error) {
 		path, err := filepath.Abs(filepath.FromSlash(name))
@@ -40,7 +40,7 @@ func ImportsFrom(folders ...string) func(name string) ([]byte, error) {
 			}
 			var at *fs.PathError
 			if errors.As(err, &at) {
-				at.Path = name // not that below the folder
+				at.Path = name // the name as it was imported, not the one below the folder
 			}
 		}
 		return nil, err
@@ -57,7 +57,7 @@ func relative(folder, path string) (below string, ok bool) {
 	return below, err == nil && filepath.IsLocal(below)
 }
 
-// readBelow reads a file of a folder, which links may not lead out of.
+// readBelow reads a file below a folder. A link that leads out of the folder is refused.
 func readBelow(folder, name string) ([]byte, error) {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
@@ -72,8 +72,8 @@ func readBelow(folder, name string) ([]byte, error) {
 	return regular.Read(f, info, maxSource)
 }
 
-// outside says of a file that was not opened below a folder whether a link was why. The
-// system has no number for that error, as it has for all of its own.
+// outside reports whether a file below a folder could not be opened because a link leads out of the
+// folder. That error comes from package os and has no number, while every error of the system has one.
 func outside(folder string, err error) error {
 	var number syscall.Errno
 	if errors.As(err, &number) || errors.Is(err, regular.ErrKind) {

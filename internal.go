@@ -30,8 +30,8 @@ func guard(stage *string, input string, err *error) {
 
 var errEnded = errors.New("the function that was waited for ended its goroutine")
 
-// await runs fn on a goroutine of its own and waits for it or for the end of ctx: then fn goes
-// on, unseen. A panic of fn is the caller's.
+// await runs fn on a goroutine of its own and waits for it or for the end of ctx. In the second case
+// fn goes on in the background, and its result is dropped. A panic of fn reaches the caller.
 func await[T any](ctx context.Context, fn func() (T, error)) (T, error) {
 	type outcome struct {
 		value    T

@@ -47,8 +47,8 @@ func (n Numerics) apply(g *ir.Graph) {
 
 var archName = regexp.MustCompile(`^sm_[1-9][0-9]{1,2}[af]?$`)
 
-// device is the figures to plan with. An architecture without any takes those of
-// the default device: what is planned is right on every GPU, if not the best.
+// device returns the figures to plan with. An architecture without figures gets those of the default
+// device: such a plan is right on every GPU, but may not be the fastest.
 func (o Options) device() (ir.Device, error) {
 	if o.Arch == "" {
 		return ir.Devices()[0], nil
@@ -93,7 +93,7 @@ func (o Options) sizes(g *ir.Graph) (map[string]int64, error) {
 	return out, nil
 }
 
-// Request is what the program of a source, for a device, is cached by in store.
+// Request is the key under which a cache keeps the program of a source for a device.
 func (o Options) Request(src Source, device ir.Device, store *cache.Cache) runtime.Request {
 	return o.request(src, device, choicesFor(store, device))
 }

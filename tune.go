@@ -24,12 +24,12 @@ type TuneOptions struct {
 // A TunedKernel is what tuning found out about a kernel.
 type TunedKernel struct {
 	Kernel     string
-	Candidates int // that were measured, with the one by the rules
-	Wrong      int // that were not, or gave other results: a mistake of fusec, and never chosen
+	Candidates int // those that were measured, including the rules' choice
+	Wrong      int // those that failed or gave other results, which is a fault of fusec; they are never chosen
 	ByRules    time.Duration
 	Best       time.Duration // of Choice, measured in turns with ByRules
-	// Choice is what was stored; nil where the rules' own choice stays, because nothing
-	// was faster by at least two hundredths.
+	// Choice is what was stored. It is nil if nothing was faster than the rules' choice by at least 2
+	// %.
 	Choice *fuse.Choice
 	// Tried is what was measured, each once, in the order of the plan's candidates.
 	Tried []TriedChoice
@@ -49,11 +49,10 @@ const (
 	tuneAccuracy = 2e-2 // of the largest element: other orders of summation pass, mistakes do not
 )
 
-// Tune measures, kernel by kernel, what else a graph could run as on a GPU at the sizes
-// of the inputs, and stores what was fastest in the device's cache. From then on Load
-// plans with it, on that kind of device, until the planner makes another kernel of the
-// same part; the results may differ from those before in their last bits. Nothing is
-// ever measured but here.
+// Tune measures other schedules for each kernel of a graph, on a GPU and at the sizes of the inputs,
+// and stores the fastest in the device's cache. From then on Load plans with these on that kind of
+// device, until another version of the planner makes other kernels. Results may differ from earlier
+// ones in their last bits. Only this function and Replay measure.
 func Tune(
 	ctx context.Context, dev *runtime.Device, src Source, opts Options, o TuneOptions,
 ) (tuned []TunedKernel, err error) {

@@ -90,6 +90,7 @@ var shapeSweeps = []swept{
 	{name: "windows_along_diagonals", text: with(`graph g(x: bf16[4, 64, 127 + $, 127 + $], w: bf16[96, 64, $]) -> (y: bf16[4, 96, 128, 128]) {
 		y[b: 4, o: 96, i: 128, j: 128] = sum[c: 64, p: $] x[b, c, i + p, j + p] * w[o, c, p]
 	}`), walks: upTo(4)},
+	{name: "conv_channels_tf32", text: with(`@tf32 graph g(x: f32[32, $, 130, 130], w: f32[64, $, 3, 3], b: f32[64]) -> (y: f32[32, 64, 128, 128]) { y = relu(conv2d(x, w, b)) }`), walks: upTo(24)},
 	{name: "conv_groups", text: with(`graph g(x: bf16[4, 8 * $, 30, 30], w: bf16[8 * $, $, 3, 3]) -> (y: bf16[4, 8 * $, 28, 28]) { y = conv2d(x, w, groups=8) }`), walks: upTo(40)},
 	{name: "conv_groups_floats", text: with(`graph g(x: f32[4, 2 * $, 30, 30], w: f32[4 * $, $, 3, 3]) -> (y: f32[4, 4 * $, 28, 28]) { y = conv2d(x, w, groups=2) }`), walks: upTo(48)},
 	{name: "conv_1d", text: with(`graph g(x: bf16[4, 64, 999 + $], w: bf16[96, 64, $]) -> (y: bf16[4, 96, 1000]) { y = conv1d(x, w) }`), walks: upTo(64)},

@@ -1,7 +1,6 @@
 package fuse
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
@@ -64,8 +63,7 @@ func (lo warpgroupKernel) warpgroupVariants(c ir.Contract) (out []*ir.Variant, c
 	if len(out) == 0 {
 		return nil, nil
 	}
-	small := slices.MinFunc(tiles, func(a, b warpgroupTile) int { return cmp.Compare(a.m*a.n, b.m*b.n) })
-	return out, ir.Apply(ir.OpAdd, lo.cost(&c, small, lo.slotsAfter(&c)), ir.IntConst(warpgroupStart))
+	return out, ir.Apply(ir.OpAdd, lo.cost(&c, smallestTile(tiles), lo.slotsAfter(&c)), ir.IntConst(warpgroupStart))
 }
 
 // halfOrSingle is the next smaller vector that a thread writes: half of a whole access if rows are known to be

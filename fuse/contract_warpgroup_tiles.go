@@ -1,6 +1,9 @@
 package fuse
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/fuse/forecast"
 	"github.com/fusec/fusec/fuse/form"
@@ -48,6 +51,11 @@ type warpgroupTile struct {
 	blocks               int   // blocks that a multiprocessor should hold; 0 for one
 	fewRows              int   // rows of the TMA tiles of A, where no more rows are multiplied; 0 for m
 	full                 bool  // replaces a tile that warpgroups share, if a long epilogue needs the registers
+}
+
+// smallestTile is the tile of the fewest results.
+func smallestTile(tiles []warpgroupTile) warpgroupTile {
+	return slices.MinFunc(tiles, func(a, b warpgroupTile) int { return cmp.Compare(a.m*a.n, b.m*b.n) })
 }
 
 // warpgroupTiles is the shapes; of those that cost the same the first is used. The last takes all that is

@@ -72,8 +72,7 @@ func (lo warpgroupKernel) windowWarpgroups(c ir.Contract) (out []*ir.Variant, co
 	if len(out) == 0 {
 		return nil, nil
 	}
-	small := slices.MinFunc(tiles, func(a, b warpgroupTile) int { return a.m*a.n - b.m*b.n })
-	return out, ir.Apply(ir.OpAdd, lo.cost(&c, small, lo.slotsAfter(&c)), ir.IntConst(warpgroupStart))
+	return out, ir.Apply(ir.OpAdd, lo.cost(&c, smallestTile(tiles), lo.slotsAfter(&c)), ir.IntConst(warpgroupStart))
 }
 
 // narrower is the next width of what a thread writes: half of a whole access where rows of any even number of these

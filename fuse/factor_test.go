@@ -14,7 +14,7 @@ import (
 	"github.com/fusec/fusec/ir/interp"
 )
 
-// factored are sums with factors that may leave them: x and m have the reduced axis.
+// factored are sums with factors that may leave them: x and w have the reduced axis. z has one of its own, which may be empty.
 var factored = []string{
 	"sum(x * unsqueeze(g, 1), axis=1)",
 	"sum(x / unsqueeze(g, 1), axis=1)",
@@ -31,6 +31,9 @@ var factored = []string{
 	"sum(x * unsqueeze(rsqrt(sum(x * x, axis=1) / K + 0.01) * exp(min(g, 4)), 1), axis=1)",
 	"sum(x / unsqueeze(max(sum(exp(x - max(x, axis=1, keep=true)), axis=1) * 2, g), 1), axis=1)",
 	"sum(x / unsqueeze(sum(exp((w[0, 0] + h)[:, none] - max(w[0, 0] + h)), axis=1), 1), axis=1)",
+	"sum(x / sum(exp(z - max(z))), axis=1)",
+	"sum(x / sum(exp(2 * (z - max(z)))), axis=1)",
+	"(x / sum(exp(z - max(z)))) @ w",
 	"einsum(\"ab,a->a\", x, g)",
 }
 
@@ -41,7 +44,7 @@ func TestFactorsOfSums(t *testing.T) {
 	special := []float64{0, 1, -2, math.Inf(1), math.Inf(-1), math.NaN()}
 	rapid.Check(t, func(t *rapid.T) {
 		body := rapid.SampledFrom(factored).Draw(t, "body")
-		k := rapid.IntRange(0, 3).Draw(t, "k")
+		k, m := rapid.IntRange(0, 3).Draw(t, "k"), rapid.IntRange(0, 1).Draw(t, "m")
 		shape := "f32[N]"
 		if body[len(body)-1] == 'w' {
 			shape = "f32[N, 2]"
@@ -50,7 +53,7 @@ func TestFactorsOfSums(t *testing.T) {
 		if strings.Contains(body, "where j") {
 			at = "[i]"
 		}
-		src := fmt.Sprintf("graph f(x: f32[N, K], g: f32[N], h: f32[N], w: f32[K, 2]) -> (y: %s) { y%s = %s }", shape, at, body)
+		src := fmt.Sprintf("graph f(x: f32[N, K], g: f32[N], h: f32[N], w: f32[K, 2], z: f32[M]) -> (y: %s) { y%s = %s }", shape, at, body)
 		g := parse(t, src)
 		host := ir.Devices()[0]
 		host.Name, host.Arch = "CPU", ""
@@ -71,7 +74,7 @@ func TestFactorsOfSums(t *testing.T) {
 			}
 			return x
 		}
-		inputs := []*interp.Tensor{draw(ordinary, n, k), draw(false, n), draw(false, n), draw(ordinary, k, 2)}
-		comparePlan(t, g, p, inputs, map[string]int64{"N": n, "K": int64(k)}, src)
+		inputs := []*interp.Tensor{draw(ordinary, n, k), draw(false, n), draw(false, n), draw(ordinary, k, 2), draw(true, m)}
+		comparePlan(t, g, p, inputs, map[string]int64{"N": n, "K": int64(k), "M": int64(m)}, src)
 	})
 }

@@ -70,7 +70,8 @@ func (f *fuser) concatOf(v *ir.Value) *concat {
 // are one.
 func (f *fuser) cutConcat(v *ir.Value, axis int, ends []*ir.Expr) *concat {
 	c := &concat{whole: v, body: v.Body}
-	pieces, computed := make([]*ir.Value, len(ends)-1), make([]bool, len(ends)-1)
+	pieces := make([]*ir.Value, len(ends)-1)
+	computed := make([]bool, len(pieces))
 	for i := range pieces {
 		pieces[i] = f.partOf(v, axis, ends[i], ends[i+1])
 		computed[i] = f.readsLoops(pieces[i].Body)

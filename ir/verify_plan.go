@@ -103,6 +103,9 @@ func (v *planVerifier) buffers() error {
 			return fmt.Errorf("buffer %s is of a value that has another one", b.Name)
 		}
 		kinds[b.Value] = b.Kind
+		if len(b.Parts) > 0 && !SameSize(b.Elements(), partsOf(b)) {
+			return fmt.Errorf("the parts of buffer %s are not all of it", b.Name)
+		}
 	}
 	for _, in := range v.plan.Graph.Inputs {
 		if kind, ok := kinds[in]; !ok || kind != InputBuffer {
@@ -115,6 +118,15 @@ func (v *planVerifier) buffers() error {
 		}
 	}
 	return nil
+}
+
+// partsOf is the elements of all parts of a buffer.
+func partsOf(b *Buffer) *Expr {
+	n := IntConst(0)
+	for _, part := range b.Parts {
+		n = Apply(OpAdd, n, (&Buffer{Shape: part.Shape()}).Elements())
+	}
+	return n
 }
 
 // kernel checks the kernel at a place of the plan.

@@ -10,7 +10,7 @@ import (
 	"github.com/fusec/fusec/ir/diag"
 )
 
-// Analysis is what an editor wants to know about a source, with mistakes or without.
+// Analysis is what an editor needs to know about a source, whether it has mistakes or not.
 type Analysis struct {
 	Name     string
 	Text     string

@@ -291,7 +291,8 @@ func (b *builder) gradWeight(c *gradCall, y *array, over []*ir.Range) (weight *i
 const derivedCost = 4
 
 // countValues counts the operands of values that were derived. It reports false once the budget
-// is spent: a gradient is a few times as large as what it is of, and so is its own gradient.
+// is spent: a gradient is a few times as large as the graph that it is of, and the gradient of a
+// gradient again.
 func (b *builder) countValues(values []*ir.Value, span diag.Span) bool {
 	if b.spent() {
 		return false

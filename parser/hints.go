@@ -42,7 +42,7 @@ var foreignFunctions = map[string]string{
 	"bitwise_and": "a & b", "bitwise_or": "a | b", "bitwise_xor": "a ^ b", "bitwise_not": "x ^ -1",
 }
 
-// foreignMembers are what follows a dot.
+// foreignMembers are names that other languages write after a dot.
 var foreignMembers = map[string]string{
 	"T": "transpose(%s)", "mT": "transpose(%s)", "shape": "the names of its sizes, as N in x: f32[N]",
 	"dtype": "the dtype of its declaration", "float": "f32(%s)", "half": "f16(%s)", "bfloat16": "bf16(%s)",
@@ -51,7 +51,7 @@ var foreignMembers = map[string]string{
 	"view": "reshape(%s, ...)", "contiguous": "%s", "detach": "%s", "clone": "%s",
 }
 
-// foreignModules are what functions are members of elsewhere.
+// foreignModules are names of modules that functions belong to in other languages.
 var foreignModules = []string{"np", "numpy", "torch", "jnp", "jax", "tl", "tf", "F", "nn", "math"}
 
 // foreignWords are words of other grammars, where one is not expected.

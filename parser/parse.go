@@ -24,7 +24,8 @@ type reader struct {
 	errs   diag.List
 }
 
-// wrong is what the reader panics with inside a statement or a declaration that it gives up.
+// wrong is the value with which the reader panics to leave a statement or a declaration that has a
+// mistake.
 type wrong struct{}
 
 // parseTokens builds the syntax tree of one file. The tree holds what could be

@@ -140,7 +140,7 @@ func (b *builder) reduceCall(op ir.Monoid, args []val, span diag.Span) val {
 	return arrv(out).at(span)
 }
 
-// baseName is what to call a value made from a.
+// baseName is the name for a value that is made from a.
 func baseName(a *array) string {
 	if a.value != nil {
 		return a.value.Name

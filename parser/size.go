@@ -45,7 +45,7 @@ func normal(e *ir.Expr) *ir.Expr {
 	return ir.Simplify(e, ir.Facts{})
 }
 
-// sameSize reports whether a and b are equal whatever the symbols are.
+// sameSize reports whether a and b are equal for all values of the symbols.
 func sameSize(a, b *ir.Expr) bool {
 	if a.Op == ir.OpConst && b.Op == ir.OpConst {
 		return a.Int == b.Int

@@ -5,7 +5,7 @@ import (
 	"github.com/fusec/fusec/ir/diag"
 )
 
-// find returns what a name used as a value stands for; nil where nothing does.
+// find returns the symbol of a name that is used as a value; nil for an unknown name.
 func (r *resolver) find(name string) *Symbol {
 	if s := r.names.find(name); s != nil {
 		return s
@@ -30,7 +30,7 @@ func (r *resolver) built(name string, kind SymbolKind) *Symbol {
 	return r.builtin[name]
 }
 
-// callee returns what the name of a call stands for; nil where nothing does.
+// callee returns the symbol of the name of a call; nil for an unknown name.
 func (r *resolver) callee(name string) *Symbol {
 	if s := r.global[name]; s != nil && s.Kind == FunctionSymbol {
 		return s

@@ -136,7 +136,7 @@ func (c *benchCmd) programs(a *app) ([]bench.Program, error) {
 	if c.File == "" {
 		return c.suites(a)
 	}
-	if _, err := a.graphs(c.File, ""); err != nil { // rather once than in every row
+	if _, err := a.graphs(c.File, ""); err != nil { // an error is better reported once than in every row
 		return nil, err
 	}
 	text, _ := a.files.text(c.File)
@@ -240,8 +240,7 @@ func (c *benchCmd) dtypes(k bench.Case) []string {
 	return []string{""}
 }
 
-// open opens the device. Unlike a run, which is after results, a benchmark that
-// ends up on another device than meant says so, and goes on.
+// open opens the device. If that is the CPU for want of a GPU, the benchmark says so and goes on.
 func (c *benchCmd) open(a *app) (*runtime.Device, error) {
 	d, err := runtime.Open(c.Device, runtime.Options{Cache: a.openCache(),
 		OnWarning: func(err error) { a.ui.notef("%s", err) }})

@@ -101,7 +101,7 @@ func (p *peer) ask(ctx context.Context, request, reply any) error {
 	}
 	var failure struct{ Error string }
 	if err := json.Unmarshal(answer, &failure); err != nil {
-		p.gone = true // whatever it says next may be the answer to anything
+		p.gone = true // its next answer may belong to any earlier question
 		return fmt.Errorf("the peer: expected a JSON object, found %.80q", answer)
 	}
 	if failure.Error != "" {
@@ -113,10 +113,10 @@ func (p *peer) ask(ctx context.Context, request, reply any) error {
 	return json.Unmarshal(answer, reply)
 }
 
-// peerRefusal is a request that the peer could not carry out; it lives on.
+// peerRefusal is the error of a request that the peer could not carry out. The peer goes on running.
 type peerRefusal string
 
-// Error is the first line: a compiler's are long.
+// Error returns the first line of the peer's message, as messages of compilers are long.
 func (r peerRefusal) Error() string {
 	first, _, _ := strings.Cut(string(r), "\n")
 	return first
@@ -125,7 +125,7 @@ func (r peerRefusal) Error() string {
 // ended says why a peer that should have answered is gone.
 func (p *peer) ended(ctx context.Context, err error) error {
 	p.gone = true
-	p.stop() // all that it had to say has then been read
+	p.stop() // after that, all of its output has been read
 	switch last := p.complaints.lastLine(); {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -145,7 +145,7 @@ func (p *peer) stop() {
 		p.requests.Close()
 		kill := time.AfterFunc(patience, func() { p.process.Process.Kill() })
 		defer kill.Stop()
-		p.process.Wait() // how it ends is its own affair
+		p.process.Wait() // its exit code does not matter
 	})
 }
 

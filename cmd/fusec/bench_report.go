@@ -165,7 +165,7 @@ func (r *benchRun) printSummary() {
 		number("lowest"), col("of")}, rows)
 }
 
-// bestOfPeers stands for the fastest mode of each row.
+// bestOfPeers is the name under which the fastest mode of each row is counted.
 const bestOfPeers = "best of them"
 
 func (r *benchRun) summaryRow(mode string) []string {

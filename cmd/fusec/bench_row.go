@@ -226,8 +226,8 @@ func (r *benchRun) peers(j benchJob, k *loadedCase) ([]*contestant, []benchResul
 	return all, results, nil
 }
 
-// judge notes how results agree. An infinite distance is left to the disagreement's
-// text: JSON has no number for it.
+// judge notes how results agree. JSON has no number for an infinite distance, so only the text of the
+// disagreement mentions it.
 func (x *benchResult) judge(a agreement) {
 	if !math.IsInf(a.worst, 1) {
 		x.Apart = a.worst

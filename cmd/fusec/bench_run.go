@@ -42,7 +42,7 @@ func (c *benchCmd) measure(a *app, jobs []benchJob) (err error) {
 	}
 	var old oldRows
 	if c.Compare != "" {
-		if old, err = readRows(c.Compare); err != nil { // rather now than when all is measured
+		if old, err = readRows(c.Compare); err != nil { // an error is better reported before anything is measured
 			return err
 		}
 	}
@@ -94,7 +94,7 @@ func (r *benchRun) all(jobs []benchJob) error {
 		}
 	}
 	bar.end()
-	if bar.shown() { // which the rows would have been in the way of
+	if bar.shown() { // then no rows were printed yet, as they would have broken the bar
 		for _, row := range r.rows {
 			r.print(row)
 		}

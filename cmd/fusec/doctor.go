@@ -33,8 +33,8 @@ type finding struct {
 	mend string // what to do; "" where nothing need be done
 }
 
-// Run prints the findings. It fails only where nothing works at all, which a
-// machine that runs this program cannot reach: the embedded engine needs nothing.
+// Run prints the findings. It fails only if nothing works at all. That cannot happen on a machine that
+// runs this program, because the embedded engine needs nothing else.
 func (c *doctorCmd) Run(a *app) error {
 	findings := append([]finding{a.engineFinding()}, driverFindings()...)
 	findings = append(findings, nvrtcFinding(c.Verbose), a.cacheFinding())

@@ -54,9 +54,9 @@ func exitCode(err error) int {
 	return exitDiagnostics
 }
 
-// isUnfit reports whether err says that a GPU cannot run the program: there is none, it has too
-// little memory, or nothing compiles for it. One that has failed is another matter: what it
-// did until then nobody knows, and to compute the results elsewhere would hide it.
+// isUnfit reports whether err says that a GPU cannot run the program: there is none, it has too little
+// memory, or nothing compiles for it. A GPU that failed during a run is not unfit: computing the
+// results elsewhere would hide the fault.
 func isUnfit(err error) bool {
 	return errors.Is(err, cuda.ErrOutOfMemory) || exitCode(err) == exitDevice && !errors.Is(err, cuda.ErrDeviceLost)
 }

@@ -134,7 +134,7 @@ func scheduleText(k explain.KernelNote) string {
 	return fmt.Sprintf("%s  (class %d of %d: %s)", oneSchedule(c), *k.Class+1, len(k.Classes), whenText(c))
 }
 
-// whenText is what sizes a class is for; that offsets fit 32 bits goes without saying.
+// whenText says which sizes a class is for. It leaves out the condition that offsets fit 32 bits.
 func whenText(c explain.Class) string {
 	if len(c.Terms) == 0 {
 		return "any size"

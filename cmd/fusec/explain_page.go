@@ -229,9 +229,9 @@ func transferSize(t explain.Transfer) string {
 	return byteText(*t.Bytes)
 }
 
-// refusal shows the merge that would have saved most, among those that were refused: of each
-// tensor that goes through memory the first. What the compiler has inserted is left to --verbose,
-// because nothing in the program changes it.
+// refusal shows the refused merge that would have saved the most bytes. Only the first refusal for
+// each tensor that goes through memory counts. Refusals of what the compiler has inserted are shown
+// with --verbose alone, because the program cannot change them.
 func (p *page) refusal() {
 	var worst *explain.RefusalNote
 	shown := 0
@@ -265,8 +265,8 @@ func (p *page) refusal() {
 	p.ui.printf("\n")
 }
 
-// savedBytes says how much a merge would have kept from memory. What depends on symbols without sizes
-// counts as more than what is known, which is a few numbers then.
+// savedBytes returns how many bytes a merge would have kept from memory. Amounts that depend on
+// symbols without sizes count as more than known amounts, which then are only a few numbers.
 func savedBytes(r *explain.RefusalNote) int64 {
 	if r.Saved.Bytes == nil {
 		return math.MaxInt64
@@ -294,8 +294,8 @@ func (p *page) placeText(s diag.Span) string {
 
 var wordText = regexp.MustCompile(`\b[A-Za-z_]\w*\b`)
 
-// words puts a detail into the program's words: a value that the program does not name goes by the text that it
-// comes from.
+// words writes a detail with names of the program. A value without a name in the program is called by
+// the text that computes it.
 func (p *page) words(detail string) string {
 	return wordText.ReplaceAllStringFunc(detail, func(name string) string {
 		part, isValue := p.x.Places[name]

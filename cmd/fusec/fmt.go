@@ -65,8 +65,8 @@ func (c *fmtCmd) file(a *app, name string) (same bool, err error) {
 	return same, nil
 }
 
-// replaceFile writes a file's new content beside it and renames: a full disk must
-// not cost anyone a program. A file that is not there yet is made.
+// replaceFile writes the new content of a file to a file beside it, and renames that. So a full disk
+// destroys no program. A file that does not exist yet is made.
 func replaceFile(name string, content []byte) error {
 	mode := os.FileMode(0o644)
 	switch info, err := os.Stat(name); {

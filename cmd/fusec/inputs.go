@@ -151,10 +151,10 @@ type maker struct {
 // randomInput is an input that was made up.
 type randomInput struct {
 	name   string
-	spread tensor.Spread // of floats; nothing where they are standard normal
+	spread tensor.Spread // of floats; empty if they are standard normal
 }
 
-// text names the input and says how it lies.
+// text names the input and its distribution.
 func (r randomInput) text() string {
 	switch {
 	case r.spread.Scale != 0 && r.spread.Scale != 1 && r.spread.Positive:
@@ -167,8 +167,8 @@ func (r randomInput) text() string {
 	return r.name
 }
 
-// spreadsOf chooses how the inputs lie that are made up. Without the graph, as of a bundle
-// without the text, all are standard normal.
+// spreadsOf chooses the distributions of the inputs that are made up. Without a graph, as for a bundle
+// without its text, all are standard normal.
 func spreadsOf(sig signature, sizes map[string]int64, given func(input int) bool) map[string]tensor.Spread {
 	made := false
 	for i, p := range sig.inputs {

@@ -5,9 +5,10 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// What threads spend on bringing operands to the tiles of a product. The tensor copy engine does so beside them, and copies of
-// whole accesses are few. But an element that is copied by itself costs the instructions for its place and its conditions, and
-// while it is on its way few others are: that is often much more than the multiplications.
+// The time that threads spend on copying operands to the tiles of a product. The tensor copy engine
+// copies without them, and copies of whole accesses are few. But copying a single element takes
+// instructions for its address and its conditions, and few such copies are under way at a time. That
+// often takes much longer than the multiplications.
 
 // Figures of such copies, in slots in which a thread issues an instruction; measured on an H100, within a factor of two.
 const (

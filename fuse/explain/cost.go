@@ -212,8 +212,8 @@ func pointsOf(load *ir.Expr) *ir.Expr {
 	return algebra.Product(algebra.RangesOf(free))
 }
 
-// computing lists the operations of a body, equal ones once: a kernel shares them.
-// Operations on indices are not listed: they move elements, they compute none.
+// computing lists the operations of a body. Equal operations are listed once, because a kernel
+// computes them once. Operations on indices are left out, because they only move elements.
 func computing(body *ir.Expr) []*ir.Expr {
 	var out []*ir.Expr
 	seen := map[uint64]bool{}
@@ -262,7 +262,7 @@ func operations(members []*ir.Value) []Operation {
 	return out
 }
 
-// before orders spans as text is read: what ends first was computed first.
+// before orders spans by their ends: what ends first is computed first.
 func before(a, b diag.Span) bool {
 	if a.Start.Filename != b.Start.Filename {
 		return a.Start.Filename < b.Start.Filename
@@ -301,7 +301,7 @@ func eager(v *ir.Value, x *explainer, sum *tally) {
 	k.kernels = 1
 	k.write(algebra.Bytes(v))
 	at := x.points(form.LoopsOf(v), k)
-	if form.IsMatrixProduct(v) { // which every library has
+	if form.IsMatrixProduct(v) { // every library has a kernel for it
 		t := ir.F32
 		for _, f := range form.FactorsOf(v.Body) {
 			f = form.WithoutCasts(f)

@@ -18,7 +18,7 @@ import (
 
 // Options say for whom a plan is explained.
 type Options struct {
-	Device ir.Device        // whose time is estimated; the zero value is an H200
+	Device ir.Device        // the device whose times are estimated; the zero value means an H200
 	Sizes  map[string]int64 // of symbols; those not listed take their @bench default
 }
 
@@ -122,7 +122,7 @@ type Transfer struct {
 
 // Class is a kernel's body for one class of sizes.
 type Class struct {
-	When     string   `json:"when,omitempty"`  // "" takes everything
+	When     string   `json:"when,omitempty"`  // "" for a class that takes all sizes
 	Terms    []string `json:"terms,omitempty"` // the parts of When, all of which must hold; without those on 32-bit offsets
 	Schedule Schedule `json:"schedule"`
 	Slices   string   `json:"slices,omitempty"` // number of slices of a tile's columns, whose sums pass through memory; an expression if sizes are not known

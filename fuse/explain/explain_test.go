@@ -126,8 +126,9 @@ func TestExplainRefusal(t *testing.T) {
 	assert.NotEmpty(t, r.Saved.Size)
 }
 
-// A product of f32 has kernels for large sizes that prepare its operands. At small sizes these do not
-// run, so nothing is said of them; at large sizes what is refused of them is marked as the compiler's.
+// A product of f32 has kernels that prepare its operands for large sizes. At small sizes these do not
+// run, so explain does not mention them. At large sizes their refusals are marked as caused by the
+// compiler.
 func TestExplainRefusalsOfKernelsThatRun(t *testing.T) {
 	src := "graph f(x: f32[N, M], w: f32[M, K]) -> (y: f32[N, K]) {\n    y = softmax(x @ w)\n}\n"
 	at := func(n int64) explain.Explanation {
@@ -205,7 +206,7 @@ func TestExplainAttentionWork(t *testing.T) {
 	assert.Empty(t, x.Kernels[0].Slower)
 }
 
-// Where a product is not multiplied by warpgroups, explain says what stands against it.
+// If a product is not multiplied by warpgroups, explain gives the reason.
 func TestExplainSlowerProduct(t *testing.T) {
 	half := "graph f(a: bf16[M, K], b: bf16[K, N]) -> (y: bf16[M, N]) { y = a @ b }"
 	sizes := func(m, n, k int64) map[string]int64 { return map[string]int64{"M": m, "N": n, "K": k} }
@@ -267,7 +268,8 @@ func TestExplainKernelsWithNothingToDo(t *testing.T) {
 	assert.False(t, some.Kernels[idle].Idle)
 }
 
-// Orders take longer than their bytes: more than a copy of as much, and the more so where few blocks do all of the work.
+// The estimate of a sort is longer than that of a copy of as many bytes, most of all where few blocks
+// do all of the work.
 func TestExplainOrders(t *testing.T) {
 	seconds := func(src string, rows, cols int64) float64 {
 		x := Explain(t, src, explain.Options{Sizes: map[string]int64{"N": rows, "M": cols}})

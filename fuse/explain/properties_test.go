@@ -66,8 +66,8 @@ func eachExplained(t *testing.T, check func(t *testing.T, src string, d ir.Devic
 	}
 }
 
-// TestKernelsAddUp: what all kernels take is what each takes, and what a kernel moves is what it moves of each tensor: of
-// each at most what it holds, and of each result everything.
+// TestKernelsAddUp: the total of a plan is the sum over its kernels, and the bytes of a kernel are the
+// sum over its tensors. A kernel moves at most all of a tensor, and all of each result.
 func TestKernelsAddUp(t *testing.T) {
 	eachExplained(t, func(t *testing.T, _ string, _ ir.Device, x knownPlan) {
 		var read, written int64
@@ -132,8 +132,8 @@ func wholeOf(t *testing.T, r explain.Transfer, sizes map[string]int64) int64 {
 	return n
 }
 
-// TestEstimatesFollowFromWork: a kernel takes the longest of what its bytes, its operations and its products take, and
-// what that is bounds it.
+// TestEstimatesFollowFromWork: the time of a kernel is the longest of the times of its bytes, its
+// operations and its products, and the roof of the kernel names which of these it is.
 func TestEstimatesFollowFromWork(t *testing.T) {
 	eachExplained(t, func(t *testing.T, _ string, d ir.Device, x knownPlan) {
 		for _, k := range x.Kernels {
@@ -201,7 +201,8 @@ func TestProductsInPartsTakeLonger(t *testing.T) {
 	assert.True(t, pairs[half[0].Rate/2/float[len(float)-1].Rate], "%v of %v", float[len(float)-1].Rate, half[0].Rate)
 }
 
-// TestOneOperationMore: without fusion one more operation is one more kernel, which reads what it is of and writes as much.
+// TestOneOperationMore: without fusion, one more operation is one more kernel, which reads its operand
+// and writes as many bytes.
 func TestOneOperationMore(t *testing.T) {
 	eachExplained(t, func(t *testing.T, src string, d ir.Device, x knownPlan) {
 		kind := regexp.MustCompile(`y: (\w+)(\[[^\]]*\])`).FindStringSubmatch(src)
@@ -243,7 +244,8 @@ func TestOperationsAreInOrder(t *testing.T) {
 	})
 }
 
-// TestRefusalsAreTrue: no kernel computes both values of a refused merge, and what it says of them is of this program.
+// TestRefusalsAreTrue: no kernel computes both values of a refused merge, and the names and places in
+// the refusal are those of the program.
 func TestRefusalsAreTrue(t *testing.T) {
 	some := 0
 	eachExplained(t, func(t *testing.T, src string, d ir.Device, x knownPlan) {
@@ -266,8 +268,8 @@ func TestRefusalsAreTrue(t *testing.T) {
 	assert.Greater(t, some, 10)
 }
 
-// TestWhatIsMissingIsTrue: where a size stands against warpgroups, the size is what explain says, and with one that is mended
-// it says something else.
+// TestWhatIsMissingIsTrue: if a size keeps a product from warpgroups, explain names this size, and
+// once the size is changed to fit, explain names another reason or none.
 func TestWhatIsMissingIsTrue(t *testing.T) {
 	multiple := regexp.MustCompile(`^(\w) = (\d+) is not a multiple of (\d+)`)
 	least := regexp.MustCompile(`^(\w) = (\d+) is less than (\d+)`)
@@ -310,7 +312,8 @@ func TestWhatIsMissingIsTrue(t *testing.T) {
 	}
 }
 
-// TestPlacesSayWhatReductionsAre: a value says which reduction of a library function it is; one of the program does not need to.
+// TestPlacesSayWhatReductionsAre: the place of a value in a library function names its reduction; for
+// a value of the program this is not needed.
 func TestPlacesSayWhatReductionsAre(t *testing.T) {
 	is := func(body string) (out []string) {
 		for _, p := range Explain(t, "graph g(x: f32[N, M]) -> (y: f32[N, M]) { "+body+" }", explain.Options{}).Places {

@@ -16,7 +16,7 @@ import (
 	"github.com/fusec/fusec/parser"
 )
 
-// planned is what the plan of a graph says, for one text of the graph's declaration.
+// planned is the plan of a graph for one text of its declaration, in the editor's terms.
 type planned struct {
 	text   string // of the declaration
 	offset int    // of the declaration in the file when it was planned

@@ -30,7 +30,7 @@ var drawJS string
 //go:embed panel.js
 var panelJS string
 
-// SomeSize is what a page starts with for a symbol that nothing gives a size.
+// SomeSize is the first value on a page of a symbol without a size.
 const SomeSize = 1024
 
 // Graph is a graph with all that was decided about it.
@@ -51,7 +51,7 @@ type Compiled struct {
 	SASS      string // "" where no tool for it was there
 }
 
-// Input is what a page is made of.
+// Input is the data of a page.
 type Input struct {
 	Title  string
 	Device ir.Device
