@@ -103,7 +103,7 @@ func (v *planVerifier) buffers() error {
 			return fmt.Errorf("buffer %s is of a value that has another one", b.Name)
 		}
 		kinds[b.Value] = b.Kind
-		if len(b.Parts) > 0 && !SameSize(b.Elements(), partsOf(b)) {
+		if parts := v.partsOf(b); len(parts) > 0 && !SameSize(b.Elements(), elementsOf(parts)) {
 			return fmt.Errorf("the parts of buffer %s are not all of it", b.Name)
 		}
 	}
@@ -120,10 +120,10 @@ func (v *planVerifier) buffers() error {
 	return nil
 }
 
-// partsOf is the elements of all parts of a buffer.
-func partsOf(b *Buffer) *Expr {
+// elementsOf is the elements of all parts of a buffer.
+func elementsOf(parts []*Value) *Expr {
 	n := IntConst(0)
-	for _, part := range b.Parts {
+	for _, part := range parts {
 		n = Apply(OpAdd, n, (&Buffer{Shape: part.Shape()}).Elements())
 	}
 	return n
@@ -183,11 +183,11 @@ func (v *planVerifier) args(at int, k *Kernel) error {
 			return fmt.Errorf("buffer %s is two of its arguments", b.Name)
 		case a.Write && b.Kind == InputBuffer:
 			return fmt.Errorf("it writes the input %s", b.Name)
-		case a.Write && v.partsOf(b) > 0 && len(b.PartsIn(k)) == 0:
+		case a.Write && len(v.partsOf(b)) > 0 && len(b.PartsIn(k)) == 0:
 			return fmt.Errorf("it writes %s, and computes none of its parts", b.Name)
-		case a.Write && written && v.partsOf(b) == 0:
+		case a.Write && written && len(v.partsOf(b)) == 0:
 			return fmt.Errorf("it writes %s, which kernel %s writes too", b.Name, v.plan.Kernels[writer].Name)
-		case !a.Write && b.Kind != InputBuffer && (!written || v.parts[b] != v.partsOf(b)):
+		case !a.Write && b.Kind != InputBuffer && (!written || v.parts[b] != len(v.partsOf(b))):
 			return fmt.Errorf("it reads %s, which no kernel ahead of it writes", b.Name)
 		}
 		seen[b] = true
@@ -203,18 +203,18 @@ func (v *planVerifier) args(at int, k *Kernel) error {
 	return nil
 }
 
-// partsOf is the number of parts of a buffer. Where kernels run at some sizes only, it is that of the parts that those of the
-// sizes looked at compute: at other sizes a result may have other parts, or none.
-func (v *planVerifier) partsOf(b *Buffer) (n int) {
+// partsOf lists the parts of a buffer. Where kernels run at some sizes only, these are the ones that those of the sizes looked at
+// compute: at other sizes a result may have other parts, or none.
+func (v *planVerifier) partsOf(b *Buffer) (out []*Value) {
 	if v.when == nil || len(b.Parts) == 0 {
-		return len(b.Parts)
+		return b.Parts
 	}
 	for _, k := range v.plan.Kernels {
 		if v.runs(k.When) {
-			n += len(b.PartsIn(k))
+			out = append(out, b.PartsIn(k)...)
 		}
 	}
-	return n
+	return out
 }
 
 // like checks a kernel against the one whose body it repeats.
