@@ -35,11 +35,11 @@ func (e *contractWarpgroup) kernel() {
 	e.line("const int extent_m = %s, extent_n = %s;", e.rowsInTiles(c, c.A, c.M, e.size(c.M)), e.rowsInTiles(c, c.B[0], c.N, e.columnsOf(c)))
 	if c.Taps == nil { // otherwise the number differs between tiles
 		e.line("const int all_steps = %s;", e.stepsOf(c))
-		e.splitK(c)
+		e.splitK()
 	}
 	e.line("extern __shared__ __align__(1024) unsigned char shared[];")
 	e.line("const Ring ring(shared);")
-	e.tilesOfAll(c)
+	e.line("Tiles tiles(extent_m, extent_n, %s);", e.size(c.Batch))
 	e.stepsAt(c)
 	e.line("ring.init();")
 	e.line("const int warpgroup = uniform(threadIdx.x / 128);")
@@ -55,9 +55,6 @@ func warpgroupPreludes(_ *ir.Kernel, v *ir.Variant) string {
 	text := skeleton.Text("hopper") + "\n" + spell.WGMMA(v.Schedule.TileN, v.Contract.Type, false) + skeleton.Text("warpgroup") + foldPrelude(v)
 	if interleaves(v) {
 		text += skeleton.Text("interleave")
-	}
-	if v.Contract.Slices != nil {
-		text += skeleton.Text("fresh", "warpgroup_slices")
 	}
 	return text
 }
@@ -211,7 +208,6 @@ func (e *contractWarpgroup) multiplier(c *ir.Contract) {
 	e.close()
 	e.sumStages(c)
 	e.line("if (TURNS > 1) place.skip(%s);", stagesAt(c, "tile + Tiles::tile_stride()"))
-	e.addSlices(c)
 	switch {
 	case c.Product != nil:
 		e.foldTiles(c, "sums")
@@ -279,20 +275,11 @@ func (e *contractWarpgroup) warpgroupRows(c *ir.Contract) {
 // warpgroupGrid is the number of blocks: as many as there are tiles, up to as many as the device runs at a
 // time.
 func warpgroupGrid(_ *ir.Kernel, v *ir.Variant) *ir.Expr {
-	shares := tilesOf(v)
-	if n := v.Contract.Slices; n != nil {
-		shares = ir.Apply(ir.OpMul, shares, n)
-	}
-	cluster := int64(max(1, v.Schedule.Cluster))
-	return ir.Apply(ir.OpMin, ir.Apply(ir.OpMul, shares, ir.IntConst(cluster)), ir.IntConst(int64(v.Schedule.Blocks)))
-}
-
-// tilesOf is the number of tiles, or of those that clusters share, in all batches.
-func tilesOf(v *ir.Variant) *ir.Expr {
 	c, s := v.Contract, v.Schedule
 	cluster := int64(max(1, s.Cluster))
 	tiles := ir.Apply(ir.OpMul, ceilDiv(tiledRows(c.A, c.M), int64(s.TileM)*cluster), ceilDiv(tiledRows(c.B[0], c.N), int64(s.TileN/len(c.B))))
-	return ir.Apply(ir.OpMul, tiles, product(extents(c.Batch)))
+	shares := ir.Apply(ir.OpMul, tiles, product(extents(c.Batch)))
+	return ir.Apply(ir.OpMin, ir.Apply(ir.OpMul, shares, ir.IntConst(cluster)), ir.IntConst(int64(s.Blocks)))
 }
 
 // Registers of a thread in either role. Together, one warpgroup that copies and two that multiply have

@@ -111,7 +111,7 @@ func (e *contractWarpgroup) prefetches(c *ir.Contract) {
 	}
 	for _, l := range e.tileReads() {
 		r := readOf(l.Def)
-		if c.Slices != nil || c.A.WindowTiles != nil || r.Guard != nil || !e.dependsOn(c.M, []*ir.Expr{l.Def}) { // reads that all rows share will be in the cache anyway
+		if c.A.WindowTiles != nil || r.Guard != nil || !e.dependsOn(c.M, []*ir.Expr{l.Def}) { // reads that all rows share will be in the cache anyway
 			continue
 		}
 		const line = 128 // bytes of a line

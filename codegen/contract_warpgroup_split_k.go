@@ -6,10 +6,7 @@ import "github.com/fusec/fusec/ir"
 // (split-K).
 
 // splitK writes how many stages a block multiplies, and which is its first.
-func (e *contractWarpgroup) splitK(c *ir.Contract) {
-	if c.Slices != nil { // each slice has its own number
-		return
-	}
+func (e *contractWarpgroup) splitK() {
 	if !e.split {
 		e.line("const int steps = all_steps;")
 		return
@@ -21,9 +18,6 @@ func (e *contractWarpgroup) splitK(c *ir.Contract) {
 func (e *contractWarpgroup) columnOfStep() string {
 	if e.split {
 		return "(first_step + step) * TILE_K"
-	}
-	if e.v.Contract.Slices != nil {
-		return "(tiles.first_step + step) * TILE_K"
 	}
 	return "step * TILE_K"
 }

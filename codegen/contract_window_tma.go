@@ -72,8 +72,8 @@ func (e *contractWarpgroup) stepsAt(c *ir.Contract) {
 
 // stepsOfTile writes the number of stages of the present tile, where that is not the same for all.
 func (e *contractWarpgroup) stepsOfTile(c *ir.Contract) {
-	if c.Taps != nil || c.Slices != nil {
-		e.line("const int steps = %s;", stagesAt(c, "tile"))
+	if c.Taps != nil {
+		e.line("const int steps = steps_at(tile);")
 	}
 }
 
@@ -88,10 +88,7 @@ func (e *contractWarpgroup) goTo(c *ir.Contract) {
 
 // stagesAt is the number of stages of a tile.
 func stagesAt(c *ir.Contract, tile string) string {
-	switch {
-	case c.Slices != nil:
-		return fmt.Sprintf("tiles.steps_of(%s)", tile)
-	case c.Taps == nil:
+	if c.Taps == nil {
 		return "steps"
 	}
 	return fmt.Sprintf("steps_at(%s)", tile)

@@ -42,7 +42,6 @@ graph channels(x: f32[N, C, L]) -> (y: f32[N, C, L], m: f32[C], v: f32[C]) { y, 
 @bench(N=512, M=2048)
 graph last_blocks(x: f32[N, M]) -> (y: f32[]) { y = max(sum(x, axis=1)) }
 graph product_f32(a: f32[M, K], b: f32[K, N]) -> (y: f32[M, N]) { y = gelu(a @ b) }
-graph weight_gradient(x: bf16[N, 768], d: bf16[N, 3072]) -> (y: bf16[768, 3072]) { y = transpose(x) @ d }
 graph halo(x: f16[32, 64, 28, 28], w: f16[64, 8, 3, 3]) -> (y: f16[32, 64, 28, 28]) { y = conv2d(x, w, padding=1, groups=8) }
 @tf32
 graph halo_f32(x: f32[32, 16, 28, 28], w: f32[24, 16, 3, 3]) -> (y: f32[32, 24, 28, 28]) { y = conv2d(x, w, padding=1) }

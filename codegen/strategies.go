@@ -111,7 +111,7 @@ func contractStrategies() map[ir.Strategy]spelled {
 		ir.ContractRows: {body: func(e *emitter) { newContractRows(e).kernel() },
 			preludes: text("small_tiles", "row_product"), defines: rowProductDefines, blocks: contractGrid, shared: rowProductShared, waits: true},
 		ir.ContractWarpgroup: {traits: warpgroup, body: func(e *emitter) { newContractWarpgroup(e, false).kernel() },
-			preludes: warpgroupPreludes, defines: warpgroupDefines, blocks: warpgroupGrid, shared: warpgroupShared, own: warpgroupOwn},
+			preludes: warpgroupPreludes, defines: warpgroupDefines, blocks: warpgroupGrid, shared: warpgroupShared},
 		ir.ContractWarpgroupSplitK: {traits: warpgroup, body: func(e *emitter) { newContractWarpgroup(e, true).kernel() },
 			preludes: warpgroupPreludes, defines: warpgroupDefines, blocks: splitGrid, shared: splitShared},
 	}

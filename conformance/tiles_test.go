@@ -132,70 +132,25 @@ func TestWideTilesInTurns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dev := openSimulated(t, simtest.Config{Arch: "sm_90a", Multiprocessors: 2, Order: simtest.Order{Races: name == "columns"}})
-			isWide := func(v *ir.Variant) bool { return v.Schedule.TileN == 192 && v.Schedule.Turns == 2 }
-			g, f := onlyVariant(t, dev, text, 2, isWide, func(*ir.Variant) {})
+			figures := dev.Figures()
+			figures.SMs = 2
+			g := planned(t, row{name: "g", src: text}, "sm_90a").Graph()
+			plan, err := fuse.Plan(g, fuse.Options{Device: figures})
+			require.NoError(t, err)
+			plan = plan.At(nil)
+			require.Len(t, plan.Kernels, 1)
+			k := plan.Kernels[0]
+			k.When = nil
+			at := slices.IndexFunc(k.Variants, func(v *ir.Variant) bool { return v.Schedule.TileN == 192 && v.Schedule.Turns == 2 })
+			require.GreaterOrEqual(t, at, 0)
+			wide := *k.Variants[at]
+			wide.When = nil // at sizes that would take others
+			k.Variants = []*ir.Variant{&wide}
+			program, err := codegen.Generate(plan)
+			require.NoError(t, err)
+			f, err := dev.Device.Load(context.Background(), program)
+			require.NoError(t, err)
 			compareWithInterpreter(t, g, f, sizes)
-		})
-	}
-}
-
-// onlyVariant loads a program of one kernel with one of its variants in place of all, for a device of so many multiprocessors.
-// change changes it.
-func onlyVariant(t *testing.T, dev *Engine, text string, multiprocessors int, is func(*ir.Variant) bool, change func(*ir.Variant)) (*ir.Graph, *runtime.Function) {
-	t.Helper()
-	figures := dev.Figures()
-	figures.SMs = multiprocessors
-	g := planned(t, row{name: "g", src: text}, "sm_90a").Graph()
-	plan, err := fuse.Plan(g, fuse.Options{Device: figures})
-	require.NoError(t, err)
-	plan = plan.At(nil)
-	require.Len(t, plan.Kernels, 1)
-	k := plan.Kernels[0]
-	k.When = nil
-	at := slices.IndexFunc(k.Variants, is)
-	require.GreaterOrEqual(t, at, 0)
-	only := *k.Variants[at]
-	only.When = nil // at sizes that would take others
-	change(&only)
-	k.Variants = []*ir.Variant{&only}
-	program, err := codegen.Generate(plan)
-	require.NoError(t, err)
-	f, err := dev.Device.Load(context.Background(), program)
-	require.NoError(t, err)
-	return g, f
-}
-
-// TestTilesInSlices runs tiles of products whose columns are cut into slices, on a device with fewer multiprocessors than
-// slices, by several orders of its blocks: the warpgroup that comes last is another each time, and the bits are the same.
-func TestTilesInSlices(t *testing.T) {
-	t.Parallel()
-	inSlices := func(v *ir.Variant) bool {
-		return v.Contract != nil && v.Contract.Slices != nil && v.Schedule.Turns == 2
-	}
-	for name, text := range map[string]string{
-		"a gradient": `graph g(x: bf16[K, M], w: bf16[K, N]) -> (y: bf16[M, N]) { y = transpose(x, 0, 1) @ w }`,
-		"epilogue": `graph g(x: f16[B, M, K], w: f16[B, N, K], b: f32[N], r: f32[B, M, N]) -> (y: f32[B, M, N]) {
-			y = relu(x @ transpose(w, 1, 2) + b) + r }`,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dev := openSimulated(t, simtest.Config{Arch: "sm_90a", Multiprocessors: 3})
-			g, f := onlyVariant(t, dev, text, 3, inSlices, func(v *ir.Variant) {
-				c := *v.Contract
-				c.Slices, v.Contract = ir.IntConst(4), &c
-			})
-			r := interpreted(t, g, drawInputs(t, g, map[string]int64{"B": 2, "M": 136, "N": 72, "K": 520}))
-			var first map[string]*tensor.Tensor
-			for _, order := range []simtest.Order{{}, {Early: true, Backwards: true}, {Races: true}} {
-				dev.Sim.SetOrder(order)
-				got, err := f.Call(t.Context(), r.Args)
-				require.NoError(t, err)
-				require.NoError(t, r.Compare(got))
-				if first != nil {
-					requireSame(t, first, got)
-				}
-				first = got
-			}
 		})
 	}
 }

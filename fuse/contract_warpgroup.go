@@ -38,7 +38,6 @@ func (lo warpgroupKernel) warpgroupVariants(c ir.Contract) (out []*ir.Variant, c
 		return nil, nil
 	}
 	tiles := tilesFor(&c, lo.slotsAfter(&c) >= longEpilogue)
-	out = lo.sliceVariant(c, tiles, needs)
 	widest := min(operandVector, forecast.CopyAlign/c.Type.Size())
 	for vector := widest; ; vector = lo.halfOrSingle(&c, vector, needs) {
 		aligned := ir.IntNum(ir.Bool, 0)

@@ -174,10 +174,9 @@ type Contract struct {
 	Type DType
 	Unit Multiplier // of SplitKMapping, GemvMapping and RowProductMapping
 	FewN bool       // of GemvMapping: the few rows are those of N
-	// Slices, of SplitKMapping without Cluster and of WarpgroupMapping, is the number of parts
-	// that the columns of a tile are cut into, over sizes: a block or a warpgroup for each leaves
-	// its sums in memory, and those that come last add them in the order of the slices. nil where
-	// a block has all columns.
+	// Slices, of SplitKMapping without Cluster, is the number of parts that the columns of a
+	// tile are cut into, over sizes: a block for each leaves its sums in memory, and the blocks
+	// that come last add them in the order of the slices. nil where a block has all columns.
 	Slices *Expr
 
 	// Taps, of windows of SplitKMapping and WarpgroupMapping, is the number of points of each column range but the
