@@ -125,23 +125,16 @@ func (s *system) digits(e equation) bool {
 	})
 }
 
-// overlap: q*c + t == u where t runs over T > c points, c a number; with k over ceil(T/c), t is
-// u%c + c*k and q is u/c - k. A range k is not eliminated in this way again: two equations with
-// the same ranges would go on without end.
+// overlap: q*c + t == u where t runs over T > c points, c a number: t stays, as the tap of a window, and q is (u - t)/c
+// where c divides that. Passes sum over the taps of each residue alone.
 func (s *system) overlap(e equation) bool {
-	free := ir.FreeRanges(e.left)
-	if slices.ContainsFunc(s.parts, func(k *ir.Range) bool { return free[k] }) {
-		return false
-	}
 	return s.split(e, func(t *ir.Range, c *ir.Expr) bool {
 		if c.Op != ir.OpConst || c.Int < 2 {
 			return false
 		}
-		q := s.simple(over(s.without(e.left, t), c))
-		k := s.add("k", over(plus(t.Extent, ir.IntConst(c.Int-1)), c))
-		s.parts = append(slices.Clone(s.parts), k)
-		s.replace(t, plus(rest(e.right, c), ir.Apply(ir.OpMul, c, k.At())))
-		s.equal(q, minus(over(e.right, c), k.At()))
+		q, u := s.simple(over(s.without(e.left, t), c)), minus(e.right, t.At())
+		s.require(ir.Apply(ir.OpEq, rest(u, c), ir.IntConst(0)))
+		s.equal(q, over(u, c))
 		return true
 	})
 }

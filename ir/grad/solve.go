@@ -22,7 +22,6 @@ type system struct {
 	p        *pass
 	within   []*ir.Range // all ranges that may occur; none is empty at a point that matters
 	ranges   []*ir.Range // those that remain
-	parts    []*ir.Range // the ranges, remaining or eliminated, that overlap has made
 	eqs      []equation
 	conds    []*ir.Expr
 	guards   []guard
