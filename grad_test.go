@@ -1,10 +1,14 @@
 package fusec
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/fusec/fusec/ir"
 )
 
 // TestGradientsPlanLikeByHand: what is derived is as few kernels as the gradients that are
@@ -26,6 +30,35 @@ func TestGradientsPlanLikeByHand(t *testing.T) {
 	for derived, most := range map[string]int{"softmax_rows_grad": 1, "loss_grad": 2, "linear_relu_grad": 5,
 		"convolution_grad": 6, "look_up_grad": 1, "gated_grad": 6} {
 		assert.LessOrEqual(t, kernels(src, derived), most, derived)
+	}
+}
+
+// TestGradientsOfStridedConvolutions: the gradient by the input sums over the taps that meet it, by warpgroups, whatever the
+// stride and the window.
+func TestGradientsOfStridedConvolutions(t *testing.T) {
+	for _, of := range []struct{ window, stride, padding int }{{3, 2, 1}, {5, 2, 2}, {4, 3, 0}, {5, 3, 1}, {3, 3, 0}, {2, 2, 0}} {
+		out := (56+2*of.padding-of.window)/of.stride + 1
+		p, err := Compile("c.fuse", fmt.Appendf(nil, `@bench(N=32)
+graph c(x: bf16[N, 128, 56, 56], w: bf16[128, 128, %[1]d, %[1]d]) -> (y: bf16[N, 128, %[4]d, %[4]d]) {
+	y = conv2d(x, w, stride=%[2]d, padding=%[3]d)
+}`, of.window, of.stride, of.padding, out), Options{Arch: "H100"})
+		require.NoError(t, err)
+		d, err := p.Grad("c", Wrt("x"))
+		require.NoError(t, err)
+		products, sizes := 0, map[string]int64{"N": 32}
+		for _, k := range d.Plan().At(sizes).Kernels {
+			if k.Template != ir.ContractTemplate {
+				continue
+			}
+			products++
+			at := slices.IndexFunc(k.Variants, func(v *ir.Variant) bool {
+				holds, ok := ir.EvalSize(v.When, sizes)
+				return v.When == nil || ok && holds != 0
+			})
+			require.GreaterOrEqual(t, at, 0, "%+v", of)
+			assert.Equal(t, ir.WarpgroupMapping, k.Variants[at].Schedule.Mapping, "%+v", of)
+		}
+		assert.Positive(t, products, "%+v", of)
 	}
 }
 

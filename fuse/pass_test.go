@@ -65,6 +65,12 @@ func TestPassesKeepResults(t *testing.T) {
 		passCase{name: "digits", src: `@bench(N=4096) graph g(x: bf16[N, 4, 5, 6], w: bf16[8, 24], r: bf16[N, 8, 16]) -> (y: f32[N, 8, 16]) {
 			y = f32(w @ unfold2d(x, (2, 3), padding=(0, 0))) + f32(r)
 		}`},
+		passCase{name: "digits of places", src: `@bench(S=4096) graph g(d: bf16[2, 64, S], w: bf16[64, 8, 3]) -> (
+			x: bf16[2, 8, 3 * S], y: bf16[2, 8, 3 * S - 1], z: bf16[2, 8, 3 * S - 2]) {
+			x[n, c, p: 3 * S] = bf16(sum[o] f32(d[n, o, p / 3]) * f32(w[o, c, p % 3]))
+			y[n, c, p: 3 * S - 1] = bf16(sum[o] f32(d[n, o, p / 3]) * f32(w[o, c, p % 3]))
+			z[n, c, p: 3 * S - 2] = where(p % 3 == 0, bf16(sum[o] f32(d[n, o, p / 3]) * f32(w[o, c, 1])), 0)
+		}`},
 		passCase{name: "chains", src: chainProgram},
 		passCase{name: "median", src: `graph g(x: f32[N, M]) -> (y: f32[N]) { y = median(x) }`}) {
 		sources[c.name] = c.src

@@ -33,6 +33,7 @@ var All = []Pass{
 	{Name: "factor-tiles", Doc: "move all such factors out of sums of products for tensor cores", Run: factorTiles, On: ir.Device.TensorCores},
 	{Name: "digits", Doc: "give products of windows behind a reshape a range for each place of a window", Run: splitDigits, On: ir.Device.TensorCores},
 	{Name: "groups", Doc: "give the groups of convolutions an axis of their own", Run: splitGroups, On: ir.Device.TensorCores},
+	{Name: "axes", Doc: "give sums of products that know a place by its quotient and remainder an axis for each", Run: splitAxes},
 	{Name: "phases", Doc: "sum over the points that a residue picks, and over no others", Run: splitPhases, On: withoutTensorCores},
 	{Name: "phases-together", Doc: "sum over the points that a residue picks, short sums and products in one value", Run: splitPhasesForTiles, On: ir.Device.TensorCores},
 	{Name: "window-views", Doc: "give views through which convolutions read their inputs values of their own", Run: layViews, On: ir.Device.TensorCores},
