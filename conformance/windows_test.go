@@ -287,6 +287,22 @@ func drawnTransposed(count int) (out []row) {
 	return out
 }
 
+// drawnWindowGradients are the gradients of convolutions whose strides, dilations, borders and taps are drawn.
+func drawnWindowGradients(count int) (out []row) {
+	r := rand.New(rand.NewPCG(14, 0))
+	for n := range count {
+		stride, dilation, taps, padding := 1+r.IntN(5), 1+r.IntN(3), 1+r.IntN(5), r.IntN(3)
+		if n%3 == 0 { // windows side by side, and apart
+			taps, dilation, padding = max(1, stride-n%2), 1, 0
+		}
+		src := fmt.Sprintf("graph g(x: f32[N, C, H], w: f32[O, C, %d]) -> (y: f32[N, O, (H + %d - %d) / %d + 1]) {"+
+			" y = conv1d(x, w, stride=%[4]d, padding=%[5]d, dilation=%[6]d) }\n@bench(N=64, C=64, O=64, H=1024) graph d = grad(g)",
+			taps, 2*padding, dilation*(taps-1)+1, stride, padding, dilation)
+		out = append(out, row{name: fmt.Sprint(n), src: src, graph: "d"})
+	}
+	return out
+}
+
 // drawnHalos are convolutions of few channels, or of few in a group, whose channels, taps, strides, dilations, borders and
 // dims are drawn: blocks copy what their windows cover.
 func drawnHalos(count int) (out []row) {
@@ -408,6 +424,11 @@ func windowFamilies() []family {
 		{
 			name: "drawn transposed", rows: drawnTransposed(16), sizes: [][]int64{{2, 3, 5, 7}, {1, 2, 1, 12}},
 			on: []pass{{engine: "cpu"}, {engine: "sm_90a"}, {engine: "gpu"}},
+		},
+		{
+			name: "drawn gradients of windows", rows: drawnWindowGradients(12), symbols: []string{"N", "C", "O", "H"},
+			sizes: [][]int64{{2, 3, 5, 23}, {1, 2, 1, 36}},
+			on:    []pass{{engine: "cpu"}, {engine: "sm_90a"}, {engine: "gpu"}},
 		},
 		{
 			name: "unfolded", rows: drawnUnfolded(12), symbols: []string{"N", "H", "W"}, sizes: [][]int64{{2, 9, 11}, {1, 16, 30}},

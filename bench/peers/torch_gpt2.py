@@ -1,12 +1,14 @@
 """Trains GPT-2's shapes in PyTorch, as examples/train/gpt2 does, and prints what a step takes.
 
-    python3 torch_gpt2.py SIZE BATCH STEPS [eager|compile|max-autotune]
+    python3 torch_gpt2.py SIZE BATCH STEPS [eager|compile|max-autotune] [FILE]
 
 Parameters are f32 and products bf16 by autocast, with fused AdamW, as in the usual recipe of
-torch.compile; tokens, schedule and clipping are those of the example. Prints a line of JSON.
+torch.compile; tokens, schedule and clipping are those of the example. FILE has the first
+parameters, as the example writes them (-initial FILE). Prints a line of JSON.
 """
 import json
 import math
+import mmap
 import sys
 import time
 
@@ -52,13 +54,40 @@ class GPT2(nn.Module):
 
 
 def batch(step, rows):
-    token = torch.tensor([(step * 7919 + i * 104729) % USED for i in range(rows)])
-    seen = []
-    for _ in range(PLACES + 1):
-        seen.append(token)
-        token = (token * 6 + 11) % USED
-    text = torch.stack(seen, 1).cuda()
+    text = []
+    for i in range(rows):
+        drawn = step * 7919 + i * 104729
+        token = drawn % USED
+        seen = [token]
+        for _ in range(PLACES):
+            drawn = (drawn * 1103515245 + 12345) % (1 << 31)
+            token = (drawn >> 20) % USED if (drawn >> 16) % 4 == 0 else (token * 6 + 11) % USED
+            seen.append(token)
+        text.append(seen)
+    text = torch.tensor(text).cuda()
     return text[:, :-1].contiguous(), text[:, 1:].contiguous()
+
+
+def first_parameters(model, path):
+    """Copies the parameters of a .safetensors file, in f32 and by the example's names, to the model."""
+    with open(path, "rb") as f:
+        memory = mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_COPY)
+    size = int.from_bytes(memory[:8], "little")
+    entries = json.loads(memory[8 : 8 + size])
+    ours = {"weight": "", "bias": "_b"}
+
+    def name(theirs):
+        parts = theirs.split(".")
+        if parts[0] == "blocks":
+            return parts[2] + ours[parts[3]] + "_" + parts[1]
+        return "norm3" + ours[parts[1]] if parts[0] == "norm" else parts[0]
+
+    with torch.no_grad():
+        for theirs, p in model.named_parameters():
+            entry = entries["f_" + name(theirs)]
+            first, last = entry["data_offsets"]
+            x = torch.frombuffer(memory, dtype=torch.float32, count=(last - first) // 4, offset=8 + size + first).reshape(entry["shape"])
+            p.copy_(x.t() if p.dim() == 2 and theirs.startswith("blocks") else x)
 
 
 def rate(step):
@@ -73,6 +102,8 @@ def main():
     torch.manual_seed(1)
     torch.set_float32_matmul_precision("high")
     model = GPT2(*SIZES[size]).cuda()
+    if len(sys.argv) > 5:
+        first_parameters(model, sys.argv[5])
     decays = [p for p in model.parameters() if p.dim() == 2]
     others = [p for p in model.parameters() if p.dim() != 2]
     optimizer = torch.optim.AdamW([{"params": decays, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0}],
@@ -94,10 +125,11 @@ def main():
         optimizer.zero_grad(set_to_none=True)
         torch.cuda.synchronize()
         times.append(time.perf_counter() - start)
-        losses.append(round(float(loss), 4))
+        losses.append(round(loss.item(), 6))
     median = sorted(times[steps // 2:])[(steps - steps // 2) // 2]
     print(json.dumps({"size": size, "batch": rows, "mode": mode, "ms": median * 1e3, "tokens/s": rows * PLACES / median,
-                      "peak GiB": torch.cuda.max_memory_allocated() / 2**30, "losses": losses}))
+                      "peak GiB": torch.cuda.max_memory_allocated() / 2**30,
+                      "reserved GiB": torch.cuda.max_memory_reserved() / 2**30, "losses": losses}))
 
 
 if __name__ == "__main__":

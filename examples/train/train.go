@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,11 +35,13 @@ type Model struct {
 
 // Options say how a model is trained.
 type Options struct {
-	Device string // as fusec.Open takes it
-	Steps  int    // in all, those of earlier runs included
-	Every  int    // steps between two lines, and between two files
-	State  string // a file to go on from, where it is there, and to save to; "" for none
-	Chart  string // an SVG file for the losses; "" for none
+	Device  string // as fusec.Open takes it
+	Steps   int    // in all, those of earlier runs included
+	Every   int    // steps between two lines, and between two files
+	State   string // a file to go on from, where it is there, and to save to; "" for none
+	Initial string // a file for the state ahead of the first step, for another program to begin with; "" for none
+	Chart   string // an SVG file for the losses; "" for none
+	Beside  string // a file with the losses of another program, which the chart shows too; "" for none
 }
 
 // Flags adds the options to the flags of the command, with these defaults.
@@ -49,7 +50,9 @@ func (o *Options) Flags(device string, steps, every int) {
 	flag.IntVar(&o.Steps, "steps", steps, "steps to take, those of earlier runs included")
 	flag.IntVar(&o.Every, "every", every, "steps between two lines, and between two files")
 	flag.StringVar(&o.State, "state", "", "a file to go on from, where it is there, and to save to")
+	flag.StringVar(&o.Initial, "initial", "", "a file for the state ahead of the first step")
 	flag.StringVar(&o.Chart, "chart", "", "an SVG file for the losses")
+	flag.StringVar(&o.Beside, "beside", "", "a file with the losses of another program, as JSON, for the chart")
 }
 
 // A Trainer is a model on a device.
@@ -202,6 +205,11 @@ func Run(ctx context.Context, m *Model, o Options, out io.Writer) (err error) {
 			return err
 		}
 	}
+	if o.Initial != "" {
+		if err := t.Save(o.Initial); err != nil {
+			return err
+		}
+	}
 	if err := t.run(ctx, o, out); err != nil {
 		return err
 	}
@@ -209,7 +217,7 @@ func Run(ctx context.Context, m *Model, o Options, out io.Writer) (err error) {
 		return err
 	}
 	if o.Chart != "" {
-		if err := os.WriteFile(o.Chart, Chart(t.Losses), 0o644); err != nil {
+		if err := t.writeChart(o); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/xml"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -29,12 +30,14 @@ func TestRun(t *testing.T) {
 	var first, second bytes.Buffer
 	require.NoError(t, train.Run(t.Context(), m, o, &first))
 	assert.Contains(t, first.String(), "step     2  loss ")
-	o.Steps = 6
+	o.Steps, o.Initial, o.Beside = 6, filepath.Join(dir, "first.safetensors"), filepath.Join(dir, "other.json")
+	require.NoError(t, os.WriteFile(o.Beside, []byte(`{"losses": [1, 0.5, 0.25]}`), 0o644))
 	require.NoError(t, train.Run(t.Context(), m, o, &second))
 	assert.Contains(t, second.String(), "goes on behind step 4 of "+o.State)
 	assert.Contains(t, second.String(), "step     6  loss ")
 	chart, err := os.ReadFile(o.Chart)
 	require.NoError(t, err)
 	assert.NoError(t, xml.Unmarshal(chart, new(struct{})))
-	assert.Contains(t, string(chart), "<polyline")
+	assert.Equal(t, 2, strings.Count(string(chart), "<polyline"))
+	assert.FileExists(t, o.Initial)
 }
