@@ -80,6 +80,9 @@ func layWindows(g *ir.Graph) {
 		if columns := p.patches(); columns != nil {
 			return p.layPatches(g, columns)
 		}
+		if p.unfolds(sizes) {
+			return p.layUnfolded(g)
+		}
 		return p.layOut(g)
 	})
 	readLaidOut(g)
