@@ -86,3 +86,27 @@ func drawnWritten(count int) (out []row) {
 	}
 	return out
 }
+
+// drawnStrided are convolutions that leave elements out along two or three axes, of channels that are no block of the copy
+// engine's, so that copies move one element in so many. Axes, taps, strides, dilations and borders are drawn.
+func drawnStrided(count int) (out []row) {
+	r := rand.New(rand.NewPCG(29, 0))
+	of := func(low, high int) int { return low + r.IntN(high-low+1) }
+	for n := range count {
+		dtype, mode := []string{"bf16", "f32", "f16"}[n%3], []string{"", "@tf32 ", ""}[n%3]
+		axes, channels, results, dilation := 2+n/3%2, 8*of(2, 5), of(33, 140), of(1, 2)
+		var taps, paddings, strides, extents []string
+		for d := range axes {
+			k, p, s := of(2, 3), of(0, 2), of(2, 3)
+			taps, paddings, strides = append(taps, fmt.Sprint(k)), append(paddings, fmt.Sprint(p)), append(strides, fmt.Sprint(s))
+			extents = append(extents, fmt.Sprintf("(%s + %d) / %d + 1", []string{"H", "W", "D"}[d], 2*p-dilation*(k-1)-1, s))
+		}
+		sizes := map[int]string{2: "H=56, W=58", 3: "H=19, W=20, D=18"}[axes]
+		text := fmt.Sprintf("@bench(N=16, %s) graph g(x: T[N, %d, %s], w: T[%d, %d, %s]) -> (y: T[N, %d, %s]) { y = conv%dd(x, w, stride=(%s), dilation=%d, padding=(%s)) }",
+			sizes, channels, strings.Join([]string{"H", "W", "D"}[:axes], ", "), results, channels, strings.Join(taps, ", "), results,
+			strings.Join(extents, ", "), axes, strings.Join(strides, ", "), dilation, strings.Join(paddings, ", "))
+		out = append(out, row{name: fmt.Sprint(n), src: mode + strings.ReplaceAll(text, "T[", dtype+"["), sizes: map[int][][]int64{
+			2: {{9, 9, 8}, {2, 16, 33}}, 3: {{9, 5, 6, 7}, {4, 6, 9, 10}}}[axes]})
+	}
+	return out
+}

@@ -154,6 +154,7 @@ func (c *codec) tensorMap(m *ir.TensorMap) {
 	list(c, &m.Dims, c.size)
 	list(c, &m.Strides, c.size)
 	list(c, &m.Box, func(n *int) { number(c, n) })
+	list(c, &m.Steps, func(n *int) { number(c, n) })
 	number(c, &m.Swizzle)
 	c.truth(&m.TF32)
 }
