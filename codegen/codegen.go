@@ -256,7 +256,7 @@ func (g *generator) scratch(bytes *ir.Expr) int {
 // tensorMap returns the index in the program of a kernel's view; equal views share one.
 func (g *generator) tensorMap(k *ir.Kernel, w *ir.TMAView) int {
 	m := ir.TensorMap{Of: g.places[k.Args[w.Arg.Index].Buffer], DType: w.Arg.Type, Dims: g.shape(w.Dims), Strides: g.shape(w.Strides),
-		Box: w.Box, Swizzle: w.Swizzle, TF32: w.TF32}
+		Box: w.Box, Steps: w.Steps, Swizzle: w.Swizzle, TF32: w.TF32}
 	if w.Offset != nil {
 		m.Offset = g.size(w.Offset)
 	}

@@ -192,7 +192,7 @@ func (e *contractWarpgroup) loadWindowTile(s windowSide, to string, rows, cluste
 	for i, x := range s.windowTiles.At {
 		at[i] = e.s.Bare(x)
 		if cluster > 1 && ir.DependsOn(x, share) {
-			at[i] += fmt.Sprintf(" + cluster_rank() * %d", e.tileOf(s, share, rows)/cluster)
+			at[i] += fmt.Sprintf(" + cluster_rank() * %d", e.tileOf(s, share, rows)/cluster*w.Step(len(at)-1-i))
 		}
 	}
 	if cluster > 1 {

@@ -441,6 +441,27 @@ func windowFamilies() []family {
 			compile: inTurn(true, "sm_90a", "sm_80"),
 		},
 		{
+			name: "strided", rows: drawnStrided(9),
+			on:       []pass{{engine: "cpu"}, {engine: "sm_90a"}, {engine: "gpu"}},
+			compile:  []compiling{{archs: []string{"sm_90a"}, keep: isWindowed}},
+			variants: all,
+			planned:  []string{"sm_90a"},
+			plan: func(p *ir.Plan) bool {
+				return slices.ContainsFunc(p.Kernels, func(k *ir.Kernel) bool {
+					return slices.ContainsFunc(k.Variants, func(v *ir.Variant) bool { return v.Strategy == ir.ContractWarpgroup && isWindowed(v) })
+				})
+			},
+		},
+		{
+			name: "written windows", rows: drawnWritten(12),
+			on:      []pass{{engine: "cpu"}, {engine: "sm_80"}, {engine: "sm_90a"}, {engine: "gpu"}},
+			compile: inTurn(true, "sm_90a", "sm_80"),
+			plan: func(p *ir.Plan) bool {
+				return slices.ContainsFunc(p.Kernels, func(k *ir.Kernel) bool { return strings.HasSuffix(k.Name, "_input") }) &&
+					!slices.ContainsFunc(p.Kernels, func(k *ir.Kernel) bool { return slices.ContainsFunc(k.Variants, isWindowed) })
+			},
+		},
+		{
 			name: "halos", rows: drawnHalos(24), symbols: []string{"N", "D", "H", "W"}, sizes: [][]int64{{2, 3, 5, 70}, {3, 4, 7, 23}},
 			on:       []pass{{engine: "cpu"}, {engine: "sm_80"}, {engine: "sm_90a"}, {engine: "gpu"}},
 			compile:  []compiling{{archs: []string{"sm_80"}, keep: hasHalo}, {archs: []string{"sm_90a"}, keep: hasHalo}},

@@ -118,7 +118,7 @@ func (lo splitKernel) splitVariants(rival *ir.Expr) (aligned, others []*ir.Varia
 		return nil, nil
 	}
 	c.Unit, c.Type = lo.multiplier(c, product.Type)
-	if !lo.batchTaps(c) {
+	if !lo.batchTaps(c) || c.Unit == ir.IntegerUnit && lo.isWindowed(c) { // threads that read each line once fold windows of integers faster
 		return nil, nil
 	}
 	c.Taps = lo.tapsOf()

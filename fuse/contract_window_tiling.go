@@ -11,6 +11,9 @@ import (
 
 // How the tensor copy engine may bring an operand of a windowed contraction: the dims in which it reads the tensor.
 
+// largestStep is the longest step with which the copy engine goes along a dim.
+const largestStep = 8
+
 // windowTiling is how the tensor copy engine may bring an operand: where in each dim of its tensor
 // the rows of the operand are.
 type windowTiling struct {
@@ -20,6 +23,8 @@ type windowTiling struct {
 	shape []*ir.Expr // outermost first
 	at    []*ir.Expr // of each dim, over the kernel's ranges
 	along []int      // index of the operand's range of rows that each dim depends on; -1 for none
+	steps []int      // elements of each dim from one that a copy moves to the next
+	whole bool       // dims are not divided where windows leave elements out: copies move one element in so many
 
 	// Of windows whose elements are neighbours in memory, in the last two dims: the elements from a window
 	// to the next, and those of a line of places. Nil where the dims are those of the tensor.
@@ -29,12 +34,20 @@ type windowTiling struct {
 // windowTiling describes an operand; nil where the copy engine cannot bring it in boxes of its rows at one
 // tap, with channels innermost, adding to needs what that takes.
 func (lo warpgroupKernel) windowTiling(o ir.Operand, own []*ir.Range, t ir.DType, needs *algebra.Needs) *windowTiling {
+	if x := lo.tilingOf(o, own, t, needs, false); x != nil {
+		return x
+	}
+	return lo.tilingOf(o, own, t, needs, true)
+}
+
+// tilingOf is windowTiling by dims that are divided where windows leave elements out, or by whole ones.
+func (lo warpgroupKernel) tilingOf(o ir.Operand, own []*ir.Range, t ir.DType, needs *algebra.Needs, whole bool) *windowTiling {
 	read := storedRead(o.Value, t)
 	load, shape := lo.placesIn(read)
 	if load == nil || read.Guard != nil && !form.IsZero(form.WithoutCasts(read.Fill)) {
 		return nil
 	}
-	x := &windowTiling{rows: own, arg: read.Arg}
+	x := &windowTiling{rows: own, arg: read.Arg, whole: whole}
 	aligned := int64(forecast.CopyAlign / t.Size())
 	load, shape = withoutUnits(load, shape)
 	channel := algebra.Innermost(lo.k.Cols)
@@ -59,7 +72,7 @@ func (lo warpgroupKernel) windowTiling(o ir.Operand, own []*ir.Range, t ir.DType
 		return nil
 	}
 	if !flat {
-		x.shape, x.at, x.along = append(x.shape, shape[last]), append(x.at, channel.At()), append(x.along, -1)
+		x.push(shape[last], channel.At(), -1, 1)
 	}
 	if len(x.along)-count(x.along, -1) != len(own) {
 		return nil
@@ -115,7 +128,7 @@ func (lo warpgroupKernel) addFlat(x *windowTiling, load, shape []*ir.Expr, needs
 	}
 	if along < 0 {
 		at := ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, first, channels), t.At())
-		x.shape, x.at, x.along = append(x.shape, line), append(x.at, ir.Simplify(at, lo.facts)), append(x.along, -1)
+		x.push(line, ir.Simplify(at, lo.facts), -1, 1)
 		return true
 	}
 	stride, ok := ir.Stride(first, x.rows[along], lo.positive())
@@ -125,7 +138,8 @@ func (lo warpgroupKernel) addFlat(x *windowTiling, load, shape []*ir.Expr, needs
 	}
 	x.apart = ir.Simplify(ir.Apply(ir.OpMul, stride, channels), lo.facts)
 	x.line = line
-	x.shape, x.at, x.along = append(x.shape, x.rows[along].Extent, t.Extent), append(x.at, x.rows[along].At(), t.At()), append(x.along, along, -1)
+	x.push(x.rows[along].Extent, x.rows[along].At(), along, 1)
+	x.push(t.Extent, t.At(), -1, 1)
 	return needs.Multiple(x.apart, aligned)
 }
 
@@ -158,25 +172,32 @@ func (lo warpgroupKernel) rowsAt(at *ir.Expr, own []*ir.Range) (along int, ok bo
 // of windows, and the places between them, of which a tap reads one.
 func (x *windowTiling) add(extent, at *ir.Expr, along int, facts ir.Facts) bool {
 	if along < 0 {
-		x.shape, x.at, x.along = append(x.shape, extent), append(x.at, at), append(x.along, -1)
+		x.push(extent, at, -1, 1)
 		return true
 	}
 	r := x.rows[along]
 	stride, ok := ir.Stride(at, r, facts)
-	if !ok || stride.Op != ir.OpConst || stride.Int < 1 || !ir.Multiple(extent, stride.Int, facts) {
+	if !ok || stride.Op != ir.OpConst || stride.Int < 1 {
 		return false
 	}
-	if stride.Int == 1 {
-		x.shape, x.at, x.along = append(x.shape, extent), append(x.at, at), append(x.along, along)
+	if stride.Int == 1 || x.whole && stride.Int <= largestStep {
+		x.push(extent, at, along, int(stride.Int))
 		return true
+	}
+	if !ir.Multiple(extent, stride.Int, facts) {
+		return false
 	}
 	rest := ir.Simplify(ir.Apply(ir.OpSub, at, ir.Apply(ir.OpMul, r.At(), stride)), facts)
 	place := ir.Apply(ir.OpAdd, r.At(), ir.Apply(ir.OpFloorDiv, rest, stride))
 	between := ir.Apply(ir.OpMod, rest, stride)
-	x.shape = append(x.shape, ir.Simplify(ir.Apply(ir.OpFloorDiv, extent, stride), facts), stride)
-	x.at = append(x.at, ir.Simplify(place, facts), ir.Simplify(between, facts))
-	x.along = append(x.along, along, -1)
+	x.push(ir.Simplify(ir.Apply(ir.OpFloorDiv, extent, stride), facts), ir.Simplify(place, facts), along, 1)
+	x.push(stride, ir.Simplify(between, facts), -1, 1)
 	return true
+}
+
+// push adds a dim.
+func (x *windowTiling) push(extent, at *ir.Expr, along, step int) {
+	x.shape, x.at, x.along, x.steps = append(x.shape, extent), append(x.at, at), append(x.along, along), append(x.steps, step)
 }
 
 // joinChannels joins the two innermost dims where there are more dims than the copy engine takes, and
@@ -194,7 +215,7 @@ func (x *windowTiling) joinChannels(block int64, needs *algebra.Needs) bool {
 	at := ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, x.at[last-1], x.shape[last]), x.at[last])
 	x.shape = append(x.shape[:last-1], whole)
 	x.at = append(x.at[:last-1], at)
-	x.along = x.along[:last]
+	x.along, x.steps = x.along[:last], append(x.steps[:last-1], 1)
 	return true
 }
 
@@ -263,6 +284,7 @@ func (x *windowTiling) joinTaps(taps []*ir.Range) {
 		x.shape = slices.Concat(x.shape[:d], []*ir.Expr{whole}, x.shape[d+2:])
 		x.at = slices.Concat(x.at[:d], []*ir.Expr{at}, x.at[d+2:])
 		x.along = slices.Concat(x.along[:d], []int{-1}, x.along[d+2:])
+		x.steps = slices.Concat(x.steps[:d], []int{1}, x.steps[d+2:])
 	}
 }
 

@@ -141,7 +141,7 @@ func (lo warpgroupKernel) windowTiles(x *windowTiling, t ir.DType, rows, cluster
 	out = &ir.WindowTiles{View: w}
 	tile := []int{rows}
 	if len(x.rows) > 1 {
-		tile = lo.placesOf(x.rows, rows, cluster, t)
+		tile = lo.placesOf(x, rows, cluster, t)
 		out.Tile = tile
 	}
 	if tile == nil {
@@ -161,7 +161,7 @@ func (lo warpgroupKernel) windowTiles(x *windowTiling, t ir.DType, rows, cluster
 				box /= cluster
 			}
 		}
-		if box > mostTMATile {
+		if box *= x.steps[d]; box > mostTMATile {
 			return nil, false
 		}
 		w.Dims, w.Box = append(w.Dims, x.shape[d]), append(w.Box, box)
@@ -171,13 +171,18 @@ func (lo warpgroupKernel) windowTiles(x *windowTiling, t ir.DType, rows, cluster
 		}
 		stride = x.strideBefore(d, stride, lo.facts)
 	}
+	if slices.Max(x.steps) > 1 {
+		w.Steps = slices.Clone(x.steps)
+		slices.Reverse(w.Steps)
+	}
 	return out, true
 }
 
 // placesOf divides the rows of a tile among ranges, in powers of two, so that most of the tile is inside
 // at the program's default sizes. The last ranges lie side by side in memory. It returns nil where the
 // blocks of a cluster cannot have an equal share.
-func (lo warpgroupKernel) placesOf(own []*ir.Range, rows, cluster int, t ir.DType) []int {
+func (lo warpgroupKernel) placesOf(x *windowTiling, rows, cluster int, t ir.DType) []int {
+	own := x.rows
 	var best []int
 	most := 0.0
 	var try func(tile []int, left int, worth float64)
@@ -195,7 +200,7 @@ func (lo warpgroupKernel) placesOf(own []*ir.Range, rows, cluster int, t ir.DTyp
 			if d == len(own)-1 && n*t.Size() < narrowStore {
 				inside *= narrowPart
 			}
-			if n <= mostTMATile {
+			if at := slices.Index(x.along, d); at < 0 || n*x.steps[at] <= mostTMATile {
 				try(append([]int{n}, tile...), left/n, worth*inside)
 			}
 		}

@@ -328,7 +328,11 @@ func (p *variantPrinter) view(w *TMAView) {
 	if w.Offset != nil {
 		fmt.Fprintf(p, ", from %s", w.Offset)
 	}
-	fmt.Fprintf(p, ", TMA tile %v, swizzle %d", w.Box, w.Swizzle)
+	fmt.Fprintf(p, ", TMA tile %v", w.Box)
+	if w.Steps != nil {
+		fmt.Fprintf(p, " in steps of %v", w.Steps)
+	}
+	fmt.Fprintf(p, ", swizzle %d", w.Swizzle)
 	if w.TF32 {
 		p.WriteString(", rounded to tf32")
 	}

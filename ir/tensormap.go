@@ -13,7 +13,8 @@ type TMAView struct {
 	Offset  *Expr   // elements from the start of the buffer to the view's first; nil for 0
 	Dims    []*Expr // elements, innermost first: 1 to 5
 	Strides []*Expr // elements, of dims 1 and up; dim 0 is contiguous
-	Box     []int   // elements of each dim that one copy moves, at most 256
+	Box     []int   // elements of each dim that one copy moves, or of which it moves one in so many as Steps says; at most 256
+	Steps   []int   // elements from one that is moved to the next, along each dim; nil where these are neighbours
 	Swizzle int     // span in bytes of the permutation of shared memory: 0, 32, 64 or 128
 	TF32    bool    // f32 elements arrive rounded to tf32, to nearest
 }
@@ -22,10 +23,18 @@ type TMAView struct {
 // of the TMA tile is outside the dims.
 func (w *TMAView) TileBytes() int {
 	bytes := w.Arg.Type.Size()
-	for _, n := range w.Box {
-		bytes *= n
+	for d, n := range w.Box {
+		bytes *= n / w.Step(d)
 	}
 	return bytes
+}
+
+// Step is the elements from one that is moved to the next along a dim.
+func (w *TMAView) Step(dim int) int {
+	if w.Steps == nil {
+		return 1
+	}
+	return w.Steps[dim]
 }
 
 // TensorMap is a TMAView as a program holds it: the arguments of cuTensorMapEncodeTiled except
@@ -37,6 +46,7 @@ type TensorMap struct {
 	Dims    []Size
 	Strides []Size // elements
 	Box     []int
-	Swizzle int  // bytes
-	TF32    bool // of DType F32: rounded to tf32 by the engine
+	Steps   []int // nil for neighbours
+	Swizzle int   // bytes
+	TF32    bool  // of DType F32: rounded to tf32 by the engine
 }

@@ -122,12 +122,16 @@ func (c *checker) argument(a ir.LaunchArg) bool {
 }
 
 func (c *checker) tensorMap(m ir.TensorMap) {
-	const most, widest = 5, 256 // dims of a map, and elements of a box along one
+	const most, widest, longest = 5, 256, 8 // dims of a map, elements of a box along one, and the longest step
 	rank := len(m.Dims)
 	c.require(m.Of.Kind == ir.ArgParam || m.Of.Kind == ir.ArgTemp, "a tensor map is of no tensor")
 	c.require(c.argument(m.Of), "a tensor map is of an unknown tensor")
 	c.require(rank >= 1 && rank <= most && len(m.Strides) == rank-1 && len(m.Box) == rank,
 		"a tensor map has %d dims, %d strides and a box of %d", rank, len(m.Strides), len(m.Box))
+	c.require(len(m.Steps) == 0 || len(m.Steps) == rank, "a tensor map of %d dims has %d steps", rank, len(m.Steps))
+	for _, n := range m.Steps {
+		c.require(n > 0 && n <= longest, "a tensor map has steps of %v", m.Steps)
+	}
 	for _, n := range m.Box {
 		c.require(n > 0 && n <= widest, "a tensor map has a box of %v", m.Box)
 	}

@@ -155,7 +155,17 @@ func (c *codec) tensorMap(m *ir.TensorMap) {
 	list(c, &m.Strides, c.size)
 	list(c, &m.Box, func(n *int) { number(c, n) })
 	number(c, &m.Swizzle)
-	c.truth(&m.TF32)
+	flags := 0 // 1 for TF32, and 2 where there are steps
+	if m.TF32 {
+		flags = 1
+	}
+	if m.Steps != nil {
+		flags += 2
+	}
+	number(c, &flags)
+	if m.TF32 = flags&1 != 0; flags&2 != 0 {
+		list(c, &m.Steps, func(n *int) { number(c, n) })
+	}
 }
 
 func (c *codec) check(s *ir.SizeCheck) {

@@ -53,6 +53,9 @@ func bindMap(m *ir.TensorMap, symbols []int64) (gpuMap, error) {
 	for _, n := range m.Box {
 		out.config.Box = append(out.config.Box, uint32(n))
 	}
+	for _, n := range m.Steps {
+		out.config.Steps = append(out.config.Steps, uint32(n))
+	}
 	if !fits {
 		return out, fmt.Errorf("the sizes of a tensor do not fit in 64 bits")
 	}

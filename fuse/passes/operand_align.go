@@ -55,7 +55,7 @@ func alignSides(g *ir.Graph, v *ir.Value, sizes map[string]int64) (made []*ir.Va
 			value := alignedCopy(g, v, load.From)
 			copied := ir.Load(value, load.Args, load.Fill).At(load.Span)
 			*side, made = ir.Cast(copied, (*side).Type).At((*side).Span), append(made, value)
-			row := load.From.Axes[len(load.Args)-1].Extent
+			row := load.From.Axes[rowAxis(load.From)].Extent
 			always = always || row.Op == ir.OpConst
 			unaligned = ir.Join(ir.OpOr, unaligned, ir.Apply(ir.OpNe, behindAccesses(row, load.Type), ir.IntConst(0)))
 		}
@@ -85,7 +85,7 @@ func halfLoad(side *ir.Expr) bool {
 // that it sums over. Axes of the result that follow each other in memory become one, such as the lines of a plane: where
 // that is a whole number of accesses, it does not count how long a line is.
 func unalignedRows(load *ir.Expr, batch, reduced map[*ir.Range]bool, sizes map[string]int64, facts ir.Facts) bool {
-	last := len(load.Args) - 1
+	last := rowAxis(load.From)
 	if last < 1 || algebra.DependsOnAny(load.Args[last], batch) {
 		return false
 	}
@@ -99,20 +99,30 @@ func unalignedRows(load *ir.Expr, batch, reduced map[*ir.Range]bool, sizes map[s
 
 // ownAxes is the last axes of a tensor whose indices are ranges of the result, each whole, that only this side depends on.
 func ownAxes(load *ir.Expr, batch, reduced map[*ir.Range]bool) []*ir.Range {
-	first := len(load.Args)
+	last := rowAxis(load.From)
+	first := last + 1
 	for ; first > 0; first-- {
 		at := load.Args[first-1]
 		if at.Op != ir.OpRange || batch[at.Range] || reduced[at.Range] || !ir.SameSize(at.Range.Extent, load.From.Axes[first-1].Extent) {
 			break
 		}
 	}
-	return load.From.Axes[first:]
+	return load.From.Axes[first : last+1]
+}
+
+// rowAxis is the axis along which rows of a tensor run in memory: the last one of several elements.
+func rowAxis(v *ir.Value) int {
+	last := len(v.Axes) - 1
+	for last > 0 && algebra.IsUnit(v.Axes[last]) {
+		last--
+	}
+	return last
 }
 
 // alignedCopy is a value that holds a tensor with zeros after each row, up to a whole line of the L2 cache. If
 // rows began inside lines, the copy engine would request twice as many lines.
 func alignedCopy(g *ir.Graph, v, of *ir.Value) *ir.Value {
-	shape, last := of.Shape(), len(of.Axes)-1
+	shape, last := of.Shape(), rowAxis(of)
 	shape[last] = roundedUp(shape[last], int64(forecast.LineBytes/of.Type.Size()), ir.Facts{})
 	axes := g.NewAxes(shape)
 	body := ir.Load(of, ir.Indices(axes), ir.Num(of.Type, 0))

@@ -54,7 +54,7 @@ func layWindows(g *ir.Graph) {
 		return
 	}
 	sizes := algebra.DefaultSizes(g)
-	products, laid := map[*ir.Value]*windowed{}, map[*ir.Value]bool{} // laid are inputs that some product wants laid out
+	products, laid := map[*ir.Value]*windowed{}, map[*ir.Value]int{} // laid is how many products want an input laid out
 	for _, v := range g.Values {
 		turnTaps(v)
 		if p := windowedProduct(v); p != nil {
@@ -67,18 +67,24 @@ func layWindows(g *ir.Graph) {
 			}
 			products[v] = p
 			if p.moves(g, sizes) && p.worth(sizes) && !p.exact {
-				laid[p.input.load.From] = true
+				laid[p.input.load.From]++
 			}
 		}
 	}
+	for _, p := range products {
+		p.input.shared = laid[p.input.load.From] > 1
+	}
 	insertBefore(g, func(v *ir.Value) []*ir.Value {
 		p := products[v]
-		if p == nil || !(p.moves(g, sizes) && p.worth(sizes) || laid[p.input.load.From] && p.large(sizes)) {
+		if p == nil || !(p.moves(g, sizes) && p.worth(sizes) || laid[p.input.load.From] > 0 && p.large(sizes)) {
 			return nil
 		}
 		p.laidFor(g, sizes)
 		if columns := p.patches(); columns != nil {
 			return p.layPatches(g, columns)
+		}
+		if p.unfolds(sizes) {
+			return p.layUnfolded(g)
 		}
 		return p.layOut(g)
 	})

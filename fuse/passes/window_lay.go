@@ -251,7 +251,7 @@ func isLaidOut(load *ir.Expr, reader *ir.Value) bool {
 	if last.Op != ir.OpRange || splitsDims(load.From) {
 		return false
 	}
-	if holdsPatches(load, reader) {
+	if holdsPatches(load, reader) || holdsWindows(load, reader) || besideWindows(load, reader) {
 		return true
 	}
 	p := windowedProduct(reader)

@@ -19,6 +19,7 @@ type window struct {
 	plain   []int    // axes of the input that are indexed by an axis of the result alone
 	spans   []span   // axes along which windows move
 	channel int      // axis that is summed over besides the taps
+	shared  bool     // several products want the input laid out: they read one value
 }
 
 // span is one axis of the input along which windows move. Output o reads tap t at o*stride + t*dilation,
@@ -147,7 +148,7 @@ func (w *window) strided(dim int) *span {
 // can be laid out without them; nil for other axes.
 func (w *window) points(dim int) *span {
 	s := w.strided(dim)
-	if s == nil || s.tap != nil || len(w.load.Args) <= 3 {
+	if s == nil || s.tap != nil || w.shared || len(w.load.Args) <= 3 {
 		return nil
 	}
 	if free := ir.FreeRanges(w.load.Args[dim]); len(free) != 1 || !free[s.output] {
