@@ -39,7 +39,9 @@ func (e *scatterEmitter) listsKernel() {
 	e.line("sort_places(listed, size);")
 	e.close()
 	e.listTeams("size")
+	e.plainFolds(s, "shared == 0", e.listColumns)
 	e.teamFolds(s, listedPlaces, e.listColumns, e.scatterResults)
+	e.close()
 	e.orElse()
 	e.done = done
 	e.placeAlone(s)
@@ -113,6 +115,25 @@ func (e *scatterEmitter) teamFolds(s *ir.Scatter, of teamPlaces, columns, result
 	results(pass, states)
 	e.close()
 	e.close()
+}
+
+// plainFolds writes the folds for blocks in which each team folds places of its own, which most do: a loop of
+// few instructions. It leaves open what other blocks do.
+func (e *scatterEmitter) plainFolds(s *ir.Scatter, when string, columns func(*ir.Section, map[*ir.Fold]string)) {
+	done := maps.Clone(e.done)
+	e.open("if (%s)", when)
+	e.line("constexpr bool together = false;")
+	e.open("for (int place = low + (threadIdx.x >> bits); place < high; place += teams)")
+	e.line("[[maybe_unused]] const INDEX %s = origin + place;", e.ranges[s.To])
+	e.line("INDEX first_vector = threadIdx.x & (team - 1);")
+	e.open("for (INDEX base = 0; base < vectors; base += team * parts, first_vector += team * parts)")
+	pass, states := e.scatterStates(e.there())
+	columns(pass, states)
+	e.scatterResults(pass, states)
+	e.close()
+	e.close()
+	e.done = done
+	e.orElse()
 }
 
 // foldTeams writes the folds of what all teams have for one place.

@@ -38,7 +38,9 @@ func (e *scatterEmitter) binsKernel() {
 	e.line("const INDEX origin = job.tile * PLACES;")
 	e.line("const int low = job.low, high = job.high, alone = job.merges > 0 ? -1 : most_alone(job.size, teams);")
 	e.line("const int shared = job.merges > 0 ? 1 : find_shared(listed, low, high, job.size, alone);")
+	e.plainFolds(s, "shared == 0 && job.part < 0", e.listColumns)
 	e.teamFolds(s, listedPlaces, e.jobColumns, e.jobResults)
+	e.close()
 	e.closeWith(" while (crowded && next_job(listed, all_bins, job));")
 }
 
@@ -84,9 +86,9 @@ func (e *scatterEmitter) eachPartial(pass *ir.Section, table string, body func(f
 	e.line("const INDEX t = min(first_vector + part * team, vectors - 1);")
 	before := 0
 	for _, f := range pass.Folds {
-		at := fmt.Sprintf("all_bins.parts() + all_bins.most_parts() * PLACES * vectors * %d", before)
+		at := fmt.Sprintf("all_bins.part_tables() + all_bins.most_parts() * PLACES * vectors * %d", before)
 		if before == 0 {
-			at = "all_bins.parts()"
+			at = "all_bins.part_tables()"
 		}
 		body(f, fmt.Sprintf("(reinterpret_cast<Vec<%s, %s> *>(%s) + row + t)", foldType(f), e.width(), at))
 		before += stateBytes(f) * e.v.Schedule.Vector
@@ -137,7 +139,7 @@ func binOwn(k *ir.Kernel, v *ir.Variant) workspace {
 		times(chunks, 8*chunk), times(ir.Apply(ir.OpAdd, chunks, ir.IntConst(3)), 4), // columns in order, and how many of each chunk
 		times(ir.Apply(ir.OpAdd, crowded, ir.IntConst(1)), 16),                           // crowded tiles
 		times(ir.Apply(ir.OpAdd, ir.Apply(ir.OpAdd, cut, crowded), ir.IntConst(4)), 2*4), // slices, and tiles with partial results
-		ir.IntConst(16),
+		ir.IntConst(32),
 		ir.Apply(ir.OpMul, partBytes(k, v), cut),
 	} {
 		bytes = ir.Apply(ir.OpAdd, bytes, more)

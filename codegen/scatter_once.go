@@ -21,7 +21,9 @@ func (e *scatterEmitter) onceKernel() {
 	e.line("constexpr int low = 0;")
 	e.line("const int high = places, alone = some_shared ? find_shared(marked, teams) : ALONE, shared = some_shared ? marked.shared : 0;")
 	e.line("__shared__ alignas(16) unsigned char team_states[THREADS * %d];", stateMost(e.v))
+	e.plainFolds(s, "shared == 0", e.markedColumns)
 	e.teamFolds(s, teamPlaces{"marked.count[place]", "marked.shares", "team_states"}, e.markedColumns, e.scatterResults)
+	e.close()
 }
 
 // markedColumns writes the folds of the marked columns of a place.

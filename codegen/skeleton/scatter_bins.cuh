@@ -25,8 +25,8 @@ enum {
 // many columns, or fewer if there is only one.
 struct Crowded {
     int tile, columns, slice, part;
-    DEVICE int slices() const { return max(columns / SLICE, 1); }
-    DEVICE int begin(int s) const { return (int)((long long)columns * s / slices()); }
+    DEVICE int slice_count() const { return max(columns / SLICE, 1); }
+    DEVICE int slice_begin(int s) const { return (int)((long long)columns * s / slice_count()); }
 };
 
 // What the blocks of a launch share.
@@ -38,16 +38,20 @@ struct Bins {
     unsigned chunks;           // of keys
     INDEX places, tiles;
 
-    DEVICE Bins(unsigned *counters, unsigned long long *words, int room, INDEX columns, INDEX places) : counters(counters), words(words), room(room), columns(columns), chunks((unsigned)((columns + CHUNK_KEYS - 1) / CHUNK_KEYS)), places(places), tiles((places + PLACES - 1) / PLACES) {}
+    DEVICE Bins(unsigned *counters_, unsigned long long *words_, int room_, INDEX columns_, INDEX places_) {
+        counters = counters_, words = words_, room = room_, columns = columns_, places = places_;
+        chunks = (unsigned)((columns_ + CHUNK_KEYS - 1) / CHUNK_KEYS);
+        tiles = (places_ + PLACES - 1) / PLACES;
+    }
     DEVICE int places_of(INDEX tile) const { return (int)min(places - tile * PLACES, (INDEX)PLACES); }
     // The columns of crowded tiles, sorted by place within each chunk, and how many they are in each.
-    DEVICE unsigned long long *sorted() const { return words + (long long)tiles * room; }
-    DEVICE int *lengths() const { return reinterpret_cast<int *>(sorted() + (long long)chunks * CHUNK_KEYS); }
+    DEVICE unsigned long long *sorted_words() const { return words + (((long long)tiles * room + 1) & ~1ll); } // whole accesses of 16 bytes
+    DEVICE int *chunk_lengths() const { return reinterpret_cast<int *>(sorted_words() + (long long)chunks * CHUNK_KEYS); }
     // Crowded tiles; of each slice, which of these is its tile; and those with partial results.
-    DEVICE Crowded *crowded() const { return reinterpret_cast<Crowded *>(lengths() + ((chunks + 3) & ~3u)); }
-    DEVICE int *slices() const { return reinterpret_cast<int *>(crowded() + most_crowded()); }
-    DEVICE int *merges() const { return slices() + most_slices(); }
-    DEVICE char *parts() const { return reinterpret_cast<char *>((reinterpret_cast<unsigned long long>(merges() + most_slices()) + 15) & ~15ull); }
+    DEVICE Crowded *crowded_tiles() const { return reinterpret_cast<Crowded *>(chunk_lengths() + ((chunks + 3) & ~3u)); }
+    DEVICE int *tile_slices() const { return reinterpret_cast<int *>(crowded_tiles() + most_crowded()); }
+    DEVICE int *merged_tiles() const { return tile_slices() + most_slices(); }
+    DEVICE char *part_tables() const { return reinterpret_cast<char *>((reinterpret_cast<unsigned long long>(merged_tiles() + most_slices()) + 15) & ~15ull); }
     DEVICE long long most_crowded() const { return columns / BIN_LEAST + 1; }
     DEVICE long long most_parts() const { return columns / SLICE; }
     DEVICE long long most_slices() const { return (columns / SLICE + most_crowded() + 3) & ~3ll; }
@@ -59,7 +63,7 @@ DEVICE unsigned acquired(const unsigned *counter) {
     asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(n) : "l"(counter) : "memory");
     return n;
 }
-DEVICE void fence() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
+DEVICE void device_fence() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
 
 // Takes the next number of a counter; all threads get the same.
 DEVICE unsigned take_next(unsigned *counter) {
@@ -91,7 +95,7 @@ template <class Place> DEVICE void fill_bins(const Bins &b, INDEX base, Place pl
         if (at[u] < (unsigned)b.room)
             b.words[(long long)tile * b.room + at[u]] = (unsigned long long)(place[u] % PLACES) << COLUMN_BITS | (unsigned long long)(base + u * THREADS + threadIdx.x);
         else if (at[u] == (unsigned)b.room)
-            b.crowded()[atomicAdd(b.counters + CROWDED, 1u)].tile = (int)tile;
+            b.crowded_tiles()[atomicAdd(b.counters + CROWDED, 1u)].tile = (int)tile;
     }
 }
 
@@ -100,21 +104,21 @@ DEVICE void plan_slices(const Bins &b) {
     const unsigned crowded = fresh(b.counters + CROWDED);
     const int lane = threadIdx.x % 32;
     for (unsigned i = threadIdx.x / 32; i < crowded; i += WARPS) {
-        const int tile = fresh(&b.crowded()[i].tile);
+        const int tile = fresh(&b.crowded_tiles()[i].tile);
         Crowded own{tile, (int)fresh(b.counters + BINS + tile), 0, 0};
-        const unsigned slices = own.slices();
+        const unsigned slices = own.slice_count();
         unsigned first = 0;
         if (lane == 0) {
             first = atomicAdd(b.counters + SLICES, slices);
             own.slice = (int)first;
             if (slices > 1) {
                 own.part = (int)atomicAdd(b.counters + PARTIALS, slices);
-                b.merges()[atomicAdd(b.counters + MERGES, 1u)] = (int)i;
+                b.merged_tiles()[atomicAdd(b.counters + MERGES, 1u)] = (int)i;
             }
-            b.crowded()[i] = own;
+            b.crowded_tiles()[i] = own;
         }
         first = __shfl_sync(0xffffffffu, first, 0);
-        for (unsigned s = lane; s < slices; s += 32) b.slices()[first + s] = (int)i;
+        for (unsigned s = lane; s < slices; s += 32) b.tile_slices()[first + s] = (int)i;
     }
 }
 
@@ -131,9 +135,9 @@ template <class Place> DEVICE bool share_keys(const Bins &b, Place place_in) {
         fill_bins(b, (INDEX)(mine * CHUNK_KEYS), place_in);
         __syncthreads();
         if (threadIdx.x == 0) {
-            fence(); // after the barrier it covers what all threads have written
+            device_fence(); // after the barrier it covers what all threads have written
             ends = atomicInc(counters + CHUNKS_DONE, last) == all - 1;
-            if (ends) fence();
+            if (ends) device_fence();
             taken = ends ? all : atomicAdd(counters + CHUNKS_TAKEN, 1u);
         }
         __syncthreads();
@@ -141,7 +145,7 @@ template <class Place> DEVICE bool share_keys(const Bins &b, Place place_in) {
             plan_slices(b);
             __syncthreads();
             if (threadIdx.x == 0) {
-                fence();
+                device_fence();
                 atomicInc(counters + CHUNKS_DONE, last);
             }
         }

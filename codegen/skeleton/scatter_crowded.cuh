@@ -22,7 +22,7 @@ struct Job {
 DEVICE void count_done(unsigned *counter) {
     __syncthreads();
     if (threadIdx.x == 0) {
-        fence();
+        device_fence();
         atomicAdd(counter, 1u);
     }
 }
@@ -54,9 +54,9 @@ template <class Place> DEVICE void sort_crowded(Listed &s, const Bins &b, Place 
             const unsigned long long word = words[i];
             int to = 0;
             for (int j = 0; j < n; ++j) to += words[j] < word;
-            b.sorted()[(long long)chunk * CHUNK_KEYS + to] = word;
+            b.sorted_words()[(long long)chunk * CHUNK_KEYS + to] = word;
         }
-        if (threadIdx.x == 0) b.lengths()[chunk] = n;
+        if (threadIdx.x == 0) b.chunk_lengths()[chunk] = n;
         count_done(b.counters + SORTS_DONE);
     }
 }
@@ -97,8 +97,8 @@ DEVICE void list_slice(Listed &s, const Bins &b, INDEX tile, int from, int to) {
     int before = 0;
     for (unsigned base = 0; base < b.chunks && before < to; base += THREADS) {
         const unsigned chunk = base + threadIdx.x;
-        const unsigned long long *const words = b.sorted() + (long long)min(chunk, b.chunks - 1) * CHUNK_KEYS;
-        const int length = chunk < b.chunks ? fresh(b.lengths() + chunk) : 0;
+        const unsigned long long *const words = b.sorted_words() + (long long)min(chunk, b.chunks - 1) * CHUNK_KEYS;
+        const int length = chunk < b.chunks ? fresh(b.chunk_lengths() + chunk) : 0;
         const int begin = words_below(words, length, (unsigned long long)tile * PLACES << 16);
         const int end = words_below(words, length, (unsigned long long)(tile + 1) * PLACES << 16);
         int all;
@@ -109,7 +109,7 @@ DEVICE void list_slice(Listed &s, const Bins &b, INDEX tile, int from, int to) {
             int low = 0; // the first chunk that ends behind number i
             for (int d = THREADS / 2; d > 0; d /= 2)
                 if (ends[low + d - 1] <= i) low += d;
-            const unsigned long long word = fresh(b.sorted() + (long long)(base + low) * CHUNK_KEYS + (i - begins[low]));
+            const unsigned long long word = fresh(b.sorted_words() + (long long)(base + low) * CHUNK_KEYS + (i - begins[low]));
             s.column[before + i - from] = (INDEX)((base + low) * CHUNK_KEYS) + (INDEX)(word & 0xffff);
             s.place[before + i - from] = (unsigned short)((word >> 16) - (unsigned long long)tile * PLACES);
         }
@@ -120,12 +120,12 @@ DEVICE void list_slice(Listed &s, const Bins &b, INDEX tile, int from, int to) {
 }
 
 // Counts the block as one that leaves. The last one sets all counters to zero.
-DEVICE void leave(const Bins &b) {
+DEVICE void leave_launch(const Bins &b) {
     __shared__ bool last;
     if (threadIdx.x == 0) {
-        fence();
+        device_fence();
         last = atomicInc(b.counters + CHUNKS_DONE, b.chunks + gridDim.x) == b.chunks + gridDim.x;
-        if (last) fence();
+        if (last) device_fence();
     }
     __syncthreads();
     if (!last) return;
@@ -162,25 +162,25 @@ DEVICE bool next_job(Listed &s, const Bins &b, Job &job) {
         else wait_for(b.counters + SORTS_DONE, b.chunks);
         const unsigned next = take_next(b.counters + SLICES_TAKEN);
         if (next < slices) {
-            const Crowded of = fresh(b.crowded() + fresh(b.slices() + next));
-            const int slice = (int)next - of.slice, from = of.begin(slice), to = of.begin(slice + 1);
-            if (threadIdx.x == 0) job = Job{of.tile, 0, b.places_of(of.tile), to - from, of.slices() > 1 ? of.part + slice : -1, 0, true};
+            const Crowded of = fresh(b.crowded_tiles() + fresh(b.tile_slices() + next));
+            const int slice = (int)next - of.slice, from = of.slice_begin(slice), to = of.slice_begin(slice + 1);
+            if (threadIdx.x == 0) job = Job{of.tile, 0, b.places_of(of.tile), to - from, of.slice_count() > 1 ? of.part + slice : -1, 0, true};
             list_slice(s, b, of.tile, from, to);
             return true;
         }
         wait_for(b.counters + SLICES_DONE, slices);
     }
     for (unsigned next; (next = take_next(b.counters + MERGES_TAKEN)) < merges;) {
-        const Crowded of = fresh(b.crowded() + fresh(b.merges() + next / PLACES));
+        const Crowded of = fresh(b.crowded_tiles() + fresh(b.merged_tiles() + next / PLACES));
         const int place = (int)(next % PLACES);
         if (place >= b.places_of(of.tile)) continue;
         if (threadIdx.x == 0) {
-            job = Job{of.tile, place, place + 1, 0, of.part, of.slices(), false};
+            job = Job{of.tile, place, place + 1, 0, of.part, of.slice_count(), false};
             s.shares[0] = (unsigned short)place;
         }
         __syncthreads();
         return true;
     }
-    leave(b);
+    leave_launch(b);
     return false;
 }

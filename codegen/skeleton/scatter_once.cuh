@@ -61,21 +61,21 @@ DEVICE int find_shared(Marked &m, int teams) {
     return alone;
 }
 
-// The columns of a place that a warp has not taken yet. Its threads hold a word of marks each, 32 words at a time. Of 2^shift
-// teams that share the place, each takes every 2^shift-th word.
+// The columns of a place that a warp has not taken yet. Its threads hold a word of marks each, 32 words at a time. Of 2^apart
+// teams that share the place, each takes every 2^apart-th word.
 struct Marks {
     const unsigned *words;
     int base, end, from; // the first of the words at hand, the number of all words, and the lane whose bits come next
-    int team, shift;
+    int team, apart;
     unsigned word, some, left;
 
-    DEVICE Marks(const unsigned *marks, INDEX columns, int team, int shift) : words(marks), base(-32), end(((int)((columns + 31) / 32) - team + (1 << shift) - 1) >> shift), from(0), team(team), shift(shift), word(0), some(0), left(0) {}
+    DEVICE Marks(const unsigned *marks, INDEX columns, int team, int team_bits_) : words(marks), base(-32), end(((int)((columns + 31) / 32) - team + (1 << team_bits_) - 1) >> team_bits_), from(0), team(team), word(0), some(0), left(0) { apart = team_bits_; }
     // Whether there are more; all threads of the warp ask together.
     DEVICE bool some_left() {
         while (!(some | left) && base + 32 < end) {
             base += 32;
             const int at = base + threadIdx.x % 32;
-            word = at < end ? words[at << shift | team] : 0;
+            word = at < end ? words[at << apart | team] : 0;
             some = __ballot_sync(0xffffffffu, word != 0);
         }
         return some | left;
@@ -90,7 +90,7 @@ struct Marks {
                 some &= some - 1;
                 left = __shfl_sync(0xffffffffu, word, from);
             }
-            column[u] = u == 0 || left ? ((base + from) << shift | team) * 32 + __ffs(left) - 1 : column[0];
+            column[u] = u == 0 || left ? ((base + from) << apart | team) * 32 + __ffs(left) - 1 : column[0];
             n += left != 0;
             left &= left - 1;
         }
