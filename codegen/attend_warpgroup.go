@@ -2,6 +2,7 @@ package codegen
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/fusec/fusec/codegen/skeleton"
 	"github.com/fusec/fusec/codegen/spell"
@@ -129,16 +130,20 @@ func (e *attendEmitter) tmaTile(name string, t *ir.TMATile) {
 	for _, x := range t.At {
 		at += ", (int)" + e.s.Expr(x)
 	}
+	line, uses := "line", t.At
+	if t.Line != nil {
+		line, uses = fmt.Sprintf("(line + %s)", e.s.Expr(t.Line)), append(slices.Clone(t.At), t.Line)
+	}
 	if outer := e.v.Attend.Outer; len(outer) > 0 {
 		e.open("auto tma_%s = [&](unsigned to, unsigned bar, int lane, INDEX line)", name)
-		e.take(outer, "outer", t.At...)
-		e.line("tma_load(to, %s, bar, lane, (int)line%s);", e.views[t.View], at)
+		e.take(outer, "outer", uses...)
+		e.line("tma_load(to, %s, bar, lane, (int)%s%s);", e.views[t.View], line, at)
 		e.closeWith(";")
 		return
 	}
 	e.line("auto tma_%s = [&](unsigned to, unsigned bar, int lane, INDEX line) { "+
-		"tma_load(to, %s, bar, lane, (int)line%s); };",
-		name, e.views[t.View], at)
+		"tma_load(to, %s, bar, lane, (int)%s%s); };",
+		name, e.views[t.View], line, at)
 }
 
 // attendWarpgroupLoop writes the loop over the keys, for the queries of a warpgroup.

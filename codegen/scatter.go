@@ -9,14 +9,9 @@ import (
 
 // scatterEmitter writes kernels in which a block has a tile of places and folds the columns that go to
 // these places.
-type scatterEmitter struct {
-	laneEmitter
-	binned bool // whether blocks divide the reading of keys, and pass columns on through bins
-}
+type scatterEmitter struct{ laneEmitter }
 
-func newScatter(e *emitter, binned bool) *scatterEmitter {
-	return &scatterEmitter{laneEmitter: laneEmitter{emitter: e}, binned: binned}
-}
+func newScatter(e *emitter) *scatterEmitter { return &scatterEmitter{laneEmitter{emitter: e}} }
 
 // listsKernel writes a kernel in which a block lists the columns of its places, and then folds the
 // listed columns of each place. If the list has no room for all, the block takes as many places at a
@@ -24,10 +19,17 @@ func newScatter(e *emitter, binned bool) *scatterEmitter {
 func (e *scatterEmitter) listsKernel() {
 	s := e.v.Scatter
 	e.line("__shared__ Listed listed;")
-	e.scatterBegin(s)
+	e.scatterTile(s, "PLACES")
+	e.scatterSizes(s)
+	e.placeOf(s)
 	e.line("int size = 0;")
-	e.line("INDEX next = 0;")
-	e.scatterAll()
+	e.line("INDEX next = list_columns(listed, 0, columns, 0, places, size, place_of);")
+	e.line("const bool all = next >= columns;")
+	e.open("if (all)")
+	e.line("sort_places(listed, size);")
+	e.orElse()
+	e.line("count_places(listed, columns, place_of);")
+	e.close()
 	e.open("for (int low = 0, high; low < places; low = high)")
 	e.line("high = all ? places : places_together(listed, low, places);")
 	done := maps.Clone(e.done)
@@ -36,7 +38,10 @@ func (e *scatterEmitter) listsKernel() {
 	e.line("list_columns(listed, 0, columns, low, high, size, place_of);")
 	e.line("sort_places(listed, size);")
 	e.close()
-	e.placesTogether(s)
+	e.listTeams("size")
+	e.plainFolds(s, "shared == 0", e.listColumns)
+	e.teamFolds(s, listedPlaces, e.listColumns, e.scatterResults)
+	e.close()
 	e.orElse()
 	e.done = done
 	e.placeAlone(s)
@@ -59,77 +64,117 @@ func scatterDefines(v *ir.Variant) string {
 	return text
 }
 
-// placesTogether writes the folds of the places from low to high, a team of threads for each.
-func (e *scatterEmitter) placesTogether(s *ir.Scatter) {
-	e.teamFolds(s, "low", "high", 1, func(fold func(there, column string)) {
-		e.line("const int end = listed.begin[place + 1];")
-		e.open("for (int at = listed.begin[place]; at < end; at += gathered)")
-		fold("at + u < end", "listed.column[ROOM + min(at + u, end - 1)]")
-		e.close()
-	})
+// teamSizes writes the teams of a block: the threads that have the vectors of one place, at least so many.
+func (e *scatterEmitter) teamSizes(least int) {
+	e.line("constexpr int parts = PARTS, gathered = GATHERED;")
+	e.line("const int bits = team_bits((vectors + parts - 1) / parts, %d), team = 1 << bits, teams = THREADS >> bits;", least)
 }
 
-// teamFolds writes the folds of the places from low to high, a team of at least so many threads for each
-// place, and what is computed from the folds. columns writes the loop that folds the next columns.
-func (e *scatterEmitter) teamFolds(s *ir.Scatter, low, high string, least int, columns func(fold func(there, column string))) {
-	e.line("constexpr int parts = PARTS, gathered = GATHERED;")
-	e.line("const int bits = team_bits((vectors + parts - 1) / parts, %d), team = 1 << bits;", least)
-	e.scatterTeams(s, low, high)
+// listTeams writes how many of the listed columns one team folds alone, and which places have more.
+func (e *scatterEmitter) listTeams(size string) {
+	e.teamSizes(1)
+	e.line("const int alone = most_alone(%s, teams), shared = find_shared(listed, low, high, %s, alone);", size, size)
+}
+
+// listColumns writes the folds of the listed columns of a place.
+func (e *scatterEmitter) listColumns(pass *ir.Section, states map[*ir.Fold]string) {
+	e.line("int at = listed.begin[place], end = listed.begin[place + 1];")
+	e.open("if (together)")
+	e.line("const Share share(at, end, threadIdx.x >> bits, teams);")
+	e.line("at = share.begin, end = share.end;")
+	e.close()
+	e.open("for (; at < end; at += gathered)")
+	e.foldPrefetched(pass, states, "at + u < end", "listed.column[ROOM + min(at + u, end - 1)]")
+	e.close()
+}
+
+// teamPlaces is text for the places that teams fold: how many columns a place has, the list of the places that
+// all teams share, and shared memory for a state of each thread.
+type teamPlaces struct{ columns, shares, states string }
+
+var listedPlaces = teamPlaces{"listed.begin[place + 1] - listed.begin[place]", "listed.shares", "listed.column"}
+
+// teamFolds writes the folds of the places from low to high, and what is computed from the folds. First each
+// team takes places that have no more columns than `alone`. Then all teams together take the others, each a
+// part of the columns. columns writes the loop over the columns, and results what is done with the states.
+func (e *scatterEmitter) teamFolds(s *ir.Scatter, of teamPlaces, columns, results func(*ir.Section, map[*ir.Fold]string)) {
+	e.line("const int rounds = (high - low + teams - 1) / teams;")
+	e.open("for (int turn = 0; turn < rounds + shared; ++turn)")
+	e.line("const bool together = turn >= rounds;")
+	e.line("const int place = together ? %s[turn - rounds] : low + turn * teams + (threadIdx.x >> bits);", of.shares)
+	e.line("if (place >= high || !together && %s > alone) continue;", of.columns)
+	e.line("[[maybe_unused]] const INDEX %s = origin + place;", e.ranges[s.To])
+	e.line("INDEX first_vector = threadIdx.x & (team - 1);")
+	e.open("for (INDEX base = 0; base < vectors; base += team * parts, first_vector += team * parts)")
 	pass, states := e.scatterStates(e.there())
-	columns(func(there, column string) { e.foldPrefetched(pass, states, there, column) })
+	columns(pass, states)
+	e.open("if (together)")
+	e.foldTeams(pass, states, of.states)
+	e.line("if (threadIdx.x >= team) continue;")
+	e.close()
+	results(pass, states)
+	e.close()
+	e.close()
+}
+
+// plainFolds writes the folds for blocks in which each team folds places of its own, which most do: a loop of
+// few instructions. It leaves open what other blocks do.
+func (e *scatterEmitter) plainFolds(s *ir.Scatter, when string, columns func(*ir.Section, map[*ir.Fold]string)) {
+	done := maps.Clone(e.done)
+	e.open("if (%s)", when)
+	e.line("constexpr bool together = false;")
+	e.open("for (int place = low + (threadIdx.x >> bits); place < high; place += teams)")
+	e.line("[[maybe_unused]] const INDEX %s = origin + place;", e.ranges[s.To])
+	e.line("INDEX first_vector = threadIdx.x & (team - 1);")
+	e.open("for (INDEX base = 0; base < vectors; base += team * parts, first_vector += team * parts)")
+	pass, states := e.scatterStates(e.there())
+	columns(pass, states)
 	e.scatterResults(pass, states)
 	e.close()
 	e.close()
+	e.done = done
+	e.orElse()
 }
 
-// placeAlone writes the folds of one place with many columns, which the block lists piece by piece. All
-// threads are its team, and each has one vector, so that more columns are in flight.
+// foldTeams writes the folds of what all teams have for one place.
+func (e *scatterEmitter) foldTeams(pass *ir.Section, states map[*ir.Fold]string, memory string) {
+	e.line("#pragma unroll")
+	e.line("for (int part = 0; part < parts; ++part)")
+	e.line("#pragma unroll")
+	e.open("for (int v = 0; v < %s; ++v)", e.width())
+	for _, f := range pass.Folds {
+		e.line("fold_teams<%s>(%s, %s, bits);", foldClass(f.Op), states[f], memory)
+	}
+	e.close()
+}
+
+// placeAlone writes the folds of one place with many columns, which the block lists piece by piece. Each team
+// takes a part of every piece.
 func (e *scatterEmitter) placeAlone(s *ir.Scatter) {
-	e.line("constexpr int team = THREADS, parts = 1;")
+	e.teamSizes(1)
 	e.line("const int place = low;")
 	e.line("[[maybe_unused]] const INDEX %s = origin + place;", e.ranges[s.To])
-	e.open("for (INDEX base = 0; base < vectors; base += team)")
-	e.line("const INDEX first_vector = base + threadIdx.x;")
-	pass, states := e.scatterStates(nil)
+	e.line("INDEX first_vector = threadIdx.x & (team - 1);")
+	e.open("for (INDEX base = 0; base < vectors; base += team * parts, first_vector += team * parts)")
+	pass, states := e.scatterStates(e.there())
 	e.line("next = 0;")
 	e.open("do")
 	e.line("next = list_columns(listed, next, columns, low, high, size, place_of);")
-	e.line("#pragma unroll %d", scatterGathered)
-	e.open("for (int at = 0; at < size; ++at)")
-	e.scatterFold(pass, states, "listed.column[at]")
+	e.line("const Share share(0, size, threadIdx.x >> bits, teams);")
+	e.open("for (int at = share.begin; at < share.end; at += gathered)")
+	e.foldPrefetched(pass, states, "at + u < share.end", "listed.column[min(at + u, share.end - 1)]")
 	e.close()
 	e.closeWith(" while (next < columns);")
+	e.foldTeams(pass, states, listedPlaces.states)
+	e.line("if (threadIdx.x >= team) continue;")
 	e.scatterResults(pass, states)
 	e.close()
 }
 
-// scatterAll writes the list of the columns of all places of a block, for which most blocks have room.
-// If there is no room, it counts the columns.
-func (e *scatterEmitter) scatterAll() {
-	if e.binned {
-		room := e.s.Expr(binRoom(e.k, e.v))
-		e.line("const int room = (int)%s;", room)
-		e.line("const bool all = take_bin(listed, %s, %s, room, columns, place_in, next, size);", e.counters, e.workspace)
-		e.line("if (!all) count_places(listed, columns, place_of);")
-		return
-	}
-	e.line("next = list_columns(listed, 0, columns, 0, places, size, place_of);")
-	e.line("const bool all = next >= columns;")
-	e.open("if (all)")
-	e.line("sort_places(listed, size);")
-	e.orElse()
-	e.line("count_places(listed, columns, place_of);")
-	e.close()
-}
-
-// scatterBegin writes the block's places, and the function that returns the place to which a
-// column goes.
-func (e *scatterEmitter) scatterBegin(s *ir.Scatter) {
-	e.scatterTile(s, "PLACES")
-	e.line("const int places = (int)min((INDEX)%s - origin, (INDEX)PLACES);", e.s.Expr(s.To.Extent))
+// scatterSizes writes how many columns there are, and vectors of the lanes of a place.
+func (e *scatterEmitter) scatterSizes(s *ir.Scatter) {
 	e.line("const INDEX columns = %s;", e.s.Expr(product(extents(e.k.Cols))))
 	e.line("const INDEX vectors = %s;", e.vectorsOf(s))
-	e.placeOf(s)
 }
 
 // scatterTile writes which places the block has, in tiles of each.
@@ -137,21 +182,18 @@ func (e *scatterEmitter) scatterTile(s *ir.Scatter, each string) {
 	e.line("[[maybe_unused]] const INDEX tiles = (%s + %s - 1) / %s;", e.s.Expr(s.To.Extent), each, each)
 	if len(s.Batch) == 0 {
 		e.line("const INDEX origin = (INDEX)%s * %s;", e.block, each)
-		return
+	} else {
+		e.line("const INDEX batch = (INDEX)%s / tiles;", e.block)
+		e.take(s.Batch, "batch", e.every()...)
+		e.line("const INDEX origin = (INDEX)%s %% tiles * %s;", e.block, each)
 	}
-	e.line("const INDEX batch = (INDEX)%s / tiles;", e.block)
-	e.take(s.Batch, "batch", e.every()...)
-	e.line("const INDEX origin = (INDEX)%s %% tiles * %s;", e.block, each)
+	e.line("const int places = (int)min((INDEX)%s - origin, (INDEX)%s);", e.s.Expr(s.To.Extent), each)
 }
 
-// placeOf writes the function that returns to which of the block's places a column goes, and for bins also
-// the function that returns to which of all places.
+// placeOf writes the function that returns to which of the block's places a column goes.
 func (e *scatterEmitter) placeOf(s *ir.Scatter) {
 	e.rowLocals(s.Key, s.Rest)
 	e.placeFunction(s, "place_of", "int", "origin", "places")
-	if e.binned {
-		e.placeFunction(s, "place_in", "INDEX", "0", e.s.Expr(s.To.Extent))
-	}
 }
 
 // placeFunction writes a function that returns the place of a column, counted from origin, or -1 if that
@@ -174,15 +216,6 @@ func (e *scatterEmitter) columnAt(uses ...*ir.Expr) {
 	for _, l := range locals {
 		e.constant(l)
 	}
-}
-
-// scatterTeams opens the loops over the places of a team, and over the vectors of lanes of a place. A
-// thread takes PARTS of these at a time, a team apart.
-func (e *scatterEmitter) scatterTeams(s *ir.Scatter, low, high string) {
-	e.open("for (int place = %s + (threadIdx.x >> bits); place < %s; place += THREADS >> bits)", low, high)
-	e.line("[[maybe_unused]] const INDEX %s = origin + place;", e.ranges[s.To])
-	e.line("INDEX first_vector = threadIdx.x & (team - 1);")
-	e.open("for (INDEX base = 0; base < vectors; base += team * parts, first_vector += team * parts)")
 }
 
 // scatterStates writes the start of a place's folds, for each of a thread's parts. The folds take the
@@ -277,13 +310,20 @@ func withConditions(sec *ir.Section, where *ir.Expr) *ir.Section {
 
 // vectorsOf is the number of vectors of the lanes.
 func (e *scatterEmitter) vectorsOf(s *ir.Scatter) string {
-	lanes := s.Lanes(e.k.Rows)
-	if len(lanes) == 0 {
+	if len(s.Lanes(e.k.Rows)) == 0 {
 		return "1"
 	}
+	return e.s.Bare(ir.Simplify(vectorsOfLanes(e.k, e.v), e.v.Facts))
+}
+
+// vectorsOfLanes is the number of vectors of the lanes of a kernel.
+func vectorsOfLanes(k *ir.Kernel, v *ir.Variant) *ir.Expr {
+	lanes := v.Scatter.Lanes(k.Rows)
+	if len(lanes) == 0 {
+		return ir.IntConst(1)
+	}
 	last := len(lanes) - 1
-	n := ir.Apply(ir.OpMul, product(extents(lanes[:last])), ceilDiv(lanes[last].Extent, int64(e.v.Schedule.Vector)))
-	return e.s.Bare(ir.Simplify(n, e.v.Facts))
+	return ir.Apply(ir.OpMul, product(extents(lanes[:last])), ceilDiv(lanes[last].Extent, int64(v.Schedule.Vector)))
 }
 
 // lanePoint writes the coordinates of vector t.

@@ -9,7 +9,8 @@ import (
 // A histogram kernel is a scatter in which a block keeps the running values of a tile of rows in shared
 // memory. In each step, its warps list the columns that go to these rows. Then each warp takes the columns
 // of its own rows from all lists, in their order, and folds 32 at a time. Lanes whose columns go to the
-// same row take turns. So sums do not depend on timing, and there are no atomic operations.
+// same row first fold these into one value, in the order of the lanes. So sums do not depend on timing, and
+// there are no atomic operations.
 
 // histogramKernel writes the kernel.
 func (e *scatterEmitter) histogramKernel() {
@@ -41,7 +42,6 @@ func (e *scatterEmitter) histogramTile(s *ir.Scatter) {
 	e.line("const INDEX lanes = %s;", e.s.Expr(product(extents(s.Lanes(e.k.Rows)))))
 	e.line("const INDEX each = RUNNING / lanes;")
 	e.scatterTile(s, "each")
-	e.line("const INDEX places = min((INDEX)%s - origin, each);", e.s.Expr(s.To.Extent))
 	e.line("const int rows = (int)(places * lanes);")
 }
 
@@ -131,7 +131,7 @@ func (e *scatterEmitter) histogramFolds(s *ir.Scatter, pass *ir.Section, states 
 	e.line("[[maybe_unused]] const INDEX column = ring[warp][(begin + lane) %% ROOM];")
 	e.line("const int place = ring_places[warp][(begin + lane) %% ROOM];")
 	e.line("const unsigned same = __match_any_sync(active, place);")
-	e.line("const int rank = __popc(same & below);")
+	e.line("const int behind = __ffs(same & (~1u << lane)) - 1; // the next lane that goes to the same place, or -1")
 	e.line("[[maybe_unused]] const INDEX %s = origin + place;", e.ranges[s.To])
 	roots := sectionRoots(pass)
 	values := e.wants(ir.RowLevel, func(l *ir.Local) bool { return e.done[l] }, roots...)
@@ -149,12 +149,17 @@ func (e *scatterEmitter) histogramFolds(s *ir.Scatter, pass *ir.Section, states 
 	for _, l := range values {
 		e.constant(l)
 	}
-	e.open("for (int turn = 0; __any_sync(active, rank >= turn); ++turn)")
-	e.open("if (rank == turn)")
-	e.flatFolds(pass, states)
-	e.close()
+	own := map[*ir.Fold]string{}
+	for _, f := range pass.Folds {
+		own[f] = e.names.Fresh(f.Result.Name + "_own")
+		e.line("%s %s = %s;", foldType(f), own[f], foldStart(f))
+	}
+	e.flatFolds(pass, own)
+	for _, f := range pass.Folds {
+		e.line("fold_lanes<%s>(active, %s, behind);", foldClass(f.Op), own[f])
+		e.line("if (!(same & below)) %s = %s::apply(%s, %s);", states[f], foldClass(f.Op), states[f], own[f])
+	}
 	e.line("__syncwarp(active);")
-	e.close()
 	if len(lanes) > 0 {
 		e.close()
 	}

@@ -9,20 +9,31 @@ import "github.com/fusec/fusec/ir"
 // whatever the order in which they are made, so two barriers are enough.
 func (e *scatterEmitter) onceKernel() {
 	s := e.v.Scatter
-	e.line("__shared__ unsigned marks[PLACES][COLUMNS / 32];")
-	e.scatterBegin(s)
+	e.line("__shared__ Marked marked;")
+	e.scatterTile(s, "PLACES")
+	e.scatterSizes(s)
+	e.placeOf(s)
 	e.open("const auto lines = [&]")
 	e.prefetchLines(s)
 	e.closeWith(";")
-	e.line("mark_columns(marks, columns, place_of, lines);")
-	e.teamFolds(s, "0", "places", 32, func(fold func(there, column string)) {
-		e.line("Marks left(marks[place], columns);")
-		e.open("while (left.some_left())")
-		e.line("INDEX list[gathered];")
-		e.line("const int end = left.take(list);")
-		fold("u < end", "list[u]")
-		e.close()
-	})
+	e.line("const bool some_shared = mark_columns(marked, columns, place_of, lines);")
+	e.teamSizes(32)
+	e.line("constexpr int low = 0;")
+	e.line("const int high = places, alone = some_shared ? find_shared(marked, teams) : ALONE, shared = some_shared ? marked.shared : 0;")
+	e.line("__shared__ alignas(16) unsigned char team_states[THREADS * %d];", stateMost(e.v))
+	e.plainFolds(s, "shared == 0", e.markedColumns)
+	e.teamFolds(s, teamPlaces{"marked.count[place]", "marked.shares", "team_states"}, e.markedColumns, e.scatterResults)
+	e.close()
+}
+
+// markedColumns writes the folds of the marked columns of a place.
+func (e *scatterEmitter) markedColumns(pass *ir.Section, states map[*ir.Fold]string) {
+	e.line("Marks left(marked.marks[place], columns, together ? threadIdx.x >> bits : 0, together ? __ffs(teams) - 1 : 0);")
+	e.open("while (marked.count[place] > 0 && left.some_left())")
+	e.line("INDEX list[gathered];")
+	e.line("const int end = left.take(list);")
+	e.foldPrefetched(pass, states, "u < end", "list[u]")
+	e.close()
 }
 
 // linesMost is the most vectors, of all columns, that are prefetched to the L2 cache.
@@ -58,11 +69,3 @@ func (e *scatterEmitter) prefetchLines(s *ir.Scatter) {
 		e.close()
 	}
 }
-
-// Figures of bins, in columns. A bin has room for a multiple of what it gets if keys are spread
-// evenly, and a little more.
-const (
-	binMost  = 2048 - 2 // as many as can be sorted in shared memory
-	binLeast = 64
-	binTimes = 3
-)

@@ -142,14 +142,14 @@ func sortStrategies() map[ir.Strategy]spelled {
 func scatterStrategies() map[ir.Strategy]spelled {
 	scatter := traits{vectorsAlong: scatterLane}
 	return map[ir.Strategy]spelled{
-		ir.ScatterLists: {traits: scatter, body: func(e *emitter) { newScatter(e, false).listsKernel() },
+		ir.ScatterLists: {traits: scatter, body: func(e *emitter) { newScatter(e).listsKernel() },
 			preludes: text("scatter_fold", "scatter"), defines: scatterDefines, blocks: scatterGrid},
-		ir.ScatterOnce: {traits: scatter, body: func(e *emitter) { newScatter(e, false).onceKernel() },
+		ir.ScatterOnce: {traits: scatter, body: func(e *emitter) { newScatter(e).onceKernel() },
 			preludes: text("scatter_fold", "scatter_once"), defines: scatterDefines, blocks: scatterGrid},
-		ir.ScatterBins: {traits: scatter, body: func(e *emitter) { newScatter(e, true).listsKernel() },
-			preludes: text("fresh", "scatter_fold", "scatter", "scatter_bins"), defines: scatterDefines, blocks: scatterGrid, own: binOwn},
-		ir.ScatterHistogram: {traits: traits{vectorsAlong: noRange}, body: func(e *emitter) { newScatter(e, false).histogramKernel() },
-			defines: histogramDefines, blocks: histogramGrid},
+		ir.ScatterBins: {traits: scatter, body: func(e *emitter) { newScatter(e).binsKernel() },
+			preludes: text("fresh", "scatter_fold", "scatter", "scatter_bins", "scatter_crowded"), defines: binDefines, blocks: scatterGrid, own: binOwn},
+		ir.ScatterHistogram: {traits: traits{vectorsAlong: noRange}, body: func(e *emitter) { newScatter(e).histogramKernel() },
+			preludes: text("scatter_histogram"), defines: histogramDefines, blocks: histogramGrid},
 	}
 }
 

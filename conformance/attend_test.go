@@ -28,6 +28,15 @@ var keyless = map[string]string{
 		"    y = bf16(softmax(s)) @ v\n    lse = logsumexp(s, axis=-1)\n}",
 }
 
+// inChunks are attention of few tiles of queries over many keys, which come in chunks: the last one has few keys,
+// and under a mask some query sees none of them.
+var inChunks = map[string]string{
+	"all keys": "@bench(L=600, S=20000)\ngraph g(q: f16[L, 64], k: f16[S, 64], v: f16[S, 64]) -> (y: f16[L, 64]) {\n" +
+		"    y = attention(q, k, v)\n}",
+	"masked": "@bench(L=600, S=20000)\ngraph g(q: bf16[L, 64], k: bf16[S, 64], v: bf16[S, 64]) -> (y: bf16[L, 64]) {\n" +
+		"    y = attention(q, k, v, mask=iota(S) <= 300 * iota(L)[:, none])\n}",
+}
+
 // attendFamilies are streams of keys: every form of attention in testdata, and queries that see no key.
 // Blocks that pass no keys still have their queries' copies under way when the warps' states go to
 // where those land.
@@ -56,7 +65,10 @@ func attendFamilies(t testing.TB) []family {
 			none.on = append(none.on, pass{engine: arch, sim: simtest.Config{Order: order}})
 		}
 	}
-	return []family{streams, none, wideStreams(t, string(text))}
+	chunked := family{name: "attend in chunks", rows: rowsOf(inChunks, verbatim), sizes: [][]int64{{3, 2900}, {70, 2817}}, symbols: []string{"L", "S"},
+		planned: []string{"sm_90a", "sm_80"}, plan: func(p *ir.Plan) bool { return isAttend(p.Launched()[0]) && len(p.Launched()) > 1 },
+		on: []pass{{engine: "gpu"}, {engine: "sm_90a"}, {engine: "sm_80"}}, compile: onAll(true, "sm_90a", "sm_80")}
+	return []family{streams, none, chunked, wideStreams(t, string(text))}
 }
 
 // wideStreams are attention of f32, whose elements tensor cores multiply as sums of bf16: exact, and of two parts

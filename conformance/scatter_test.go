@@ -66,7 +66,7 @@ func TestScattersOnGPU(t *testing.T) {
 	mustEnd(t)
 	dev := openGPU(t, runtime.Options{})
 	_, f := loaded(t, dev, scatterGraph)
-	for _, s := range [][3]int{{5000, 3000, 33}, {9000, 9001, 64}, {70000, 4001, 4}, {70001, 30000, 1}, {1025, 5000, 1300}, {300, 20000, 5}, {200, 20000, 40}} {
+	for _, s := range [][3]int{{5000, 3000, 33}, {9000, 9001, 64}, {70000, 4001, 4}, {70001, 30000, 1}, {1025, 5000, 1300}, {300, 20000, 5}, {200, 20000, 40}, {20000, 131072, 127}} {
 		for name, key := range scatterKeys {
 			t.Run(fmt.Sprint(s, name), func(t *testing.T) { compareScatter(t, f, s[0], s[1], s[2], key) })
 		}
@@ -111,7 +111,7 @@ func TestScatters(t *testing.T) {
 			keys []string
 		}{
 			{{[3]int{70, 1900, 33}, []string{"any", "one"}}, {[3]int{140, 4200, 33}, []string{"few"}}},
-			{{[3]int{140, 900, 36}, []string{"any"}}, {[3]int{140, 4200, 36}, []string{"one", "any"}}, {[3]int{30, 4200, 64}, []string{"any", "one"}}},
+			{{[3]int{140, 900, 36}, []string{"any"}}, {[3]int{135, 4195, 36}, []string{"one", "any"}}, {[3]int{30, 4200, 64}, []string{"any", "one"}}},
 		}[i] {
 			if i == 1 && !inFull() {
 				c.keys = c.keys[:1]
@@ -277,7 +277,7 @@ func TestScattersBySize(t *testing.T) {
 			bytes, ok := program.Temps[a.Index].Bytes.Eval(symbols)
 			require.True(t, ok)
 			assert.Positive(t, bytes)
-			assert.LessOrEqual(t, bytes, 32*c.n+96*c.v, "%v", sizes)
+			assert.LessOrEqual(t, bytes, 48*c.n+96*c.v+c.n*c.d/4, "%v", sizes) // an eighth of the columns beside their keys
 		}
 	}
 }

@@ -109,6 +109,43 @@ func TestChunksOfKeys(t *testing.T) {
 	}
 }
 
+// TestChunksOfTiles are streams of so few tiles of queries that blocks share their keys too, by sizes that
+// the program knows and by such that it does not, and with what hangs on a query's place. Where queries
+// fill the device, where keys are few, and where sizes are only guesses, streams stay whole.
+func TestChunksOfTiles(t *testing.T) {
+	const whole = int64(0)
+	for _, c := range []struct {
+		src   string
+		chunk int64
+		sizes map[string]int64
+	}{
+		{`graph g(q: f16[17, 2], k: f16[6144, 2], v: f16[6144, 2]) -> (y: f16[17, 2]) { y = attention(q, k, v) }`, 2048, nil},
+		{`@bench(L=600, S=20000) graph g(q: f16[L, 8], k: f16[S, 8], v: f16[S, 8], m: bool[S]) -> (y: f16[L, 8]) {
+			y = attention(q, k, v, mask=m) }`, 2304, map[string]int64{"L": 3, "S": 2400}},
+		{`@bench(L=600, S=20000) graph g(q: bf16[2, L, 8], k: bf16[2, S, 8], v: bf16[2, S, 8]) -> (y: bf16[2, L, 8], lse: f32[2, L]) {
+			t = where(iota(S) <= 1190 * iota(L)[:, none], f32(q @ transpose(k, -1, -2)) * 0.3, -inf)
+			y = bf16(softmax(t)) @ v
+			lse = logsumexp(t, axis=-1) }`, 2304, map[string]int64{"L": 3, "S": 2400}},
+		{`@bench(L=600, S=4000) graph g(q: f16[L, 8], k: f16[S, 8], v: f16[S, 8]) -> (y: f16[L, 8]) { y = attention(q, k, v) }`, whole, nil},
+		{`@bench(L=20000, S=20000) graph g(q: f16[L, 8], k: f16[S, 8], v: f16[S, 8]) -> (y: f16[L, 8]) { y = attention(q, k, v) }`, whole, nil},
+		{`@bench(S=20000) graph g(q: f16[L, 8], k: f16[S, 8], v: f16[S, 8]) -> (y: f16[L, 8]) { y = attention(q, k, v) }`, whole, nil},
+	} {
+		p := planOf(t, c.src)
+		k := p.Kernels[0]
+		require.Equal(t, ir.AttendTemplate, k.Template)
+		if c.chunk == whole {
+			require.Len(t, p.Kernels, 1, c.src)
+			continue
+		}
+		require.Greater(t, len(p.Kernels), 1, c.src)
+		require.True(t, k.Cols[0].Extent.IsConst(float64(c.chunk)), "%s: chunks of %s", c.src, k.Cols[0].Extent)
+		g := parse(t, c.src)
+		inputs, err := drawInputs(g, c.sizes, 1)
+		require.NoError(t, err)
+		require.Positive(t, comparePlan(t, g, p, inputs, c.sizes, c.src))
+	}
+}
+
 func TestStreams(t *testing.T) {
 	for _, c := range streamPrograms {
 		t.Run(c.name, func(t *testing.T) {

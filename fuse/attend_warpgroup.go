@@ -95,12 +95,16 @@ func (lo attendKernel) longest(ranges []*ir.Range) *ir.Range {
 }
 
 // plainLogits reports whether logits need few registers beside scores and sums: heads have a constant
-// size, and what is computed between product and exponent reads no memory and calls no special function,
-// whose steps hold registers for each of the scores that are under way at once.
+// size, and what is computed between product and exponent reads no memory, has one condition, and calls no
+// special function, whose steps hold registers for each of the scores that are under way at once.
 func (lo attendKernel) plainLogits(a *ir.Attend) bool {
 	plain := a.Weight == nil && algebra.Product(a.Depth).Op == ir.OpConst && algebra.Product(a.N).Op == ir.OpConst
+	conditions := 0
 	ir.Walk(lo.maximum().Body, func(e *ir.Expr) bool {
-		plain = plain && e.Op != ir.OpRead && e.Op != ir.OpRandom && e.Op.Info().Special == 0
+		if e.Op == ir.OpSelect {
+			conditions++
+		}
+		plain = plain && conditions <= 1 && e.Op != ir.OpRead && e.Op != ir.OpRandom && e.Op.Info().Special == 0
 		return plain
 	})
 	return plain
@@ -117,15 +121,22 @@ type panel struct {
 // each batch range or a quotient of one; nil for other operands.
 func (lo attendKernel) tmaTile(o ir.Operand, t ir.DType, p panel, needs *algebra.Needs) *ir.TMATile {
 	read := storedRead(form.Stripped(o.Value), t)
-	if read == nil || read.Guard != nil {
+	if read == nil {
 		return nil
 	}
-	offset, others, at := lo.linearParts(read.Args[0], p.row, p.lane)
+	offset, rows := read.Args[0], p.row.Extent
+	b := &ir.TMATile{}
+	if read.Guard != nil {
+		if offset, rows, b.Line = lo.pieceOfRows(read, p); b.Line == nil {
+			return nil
+		}
+	}
+	offset, others, at := lo.linearParts(offset, p.row, p.lane)
 	a, ok := lo.affine(offset, [][]*ir.Range{{p.lane}, {p.row}}, others)
 	if !ok || !a.strides[0].IsConst(1) || len(a.others)+2 > largestRank {
 		return nil
 	}
-	b := &ir.TMATile{View: a.view(p.name, read, []*ir.Expr{p.lane.Extent, p.row.Extent}, a.strides[1:], slab, p.lines)}
+	b.View = a.view(p.name, read, []*ir.Expr{p.lane.Extent, rows}, a.strides[1:], slab, p.lines)
 	b.View.Swizzle = 2 * slab
 	for _, r := range a.others {
 		b.At = append(b.At, at[slices.Index(others, r)])
@@ -137,4 +148,32 @@ func (lo attendKernel) tmaTile(o ir.Operand, t ir.DType, p panel, needs *algebra
 		}
 	}
 	return b
+}
+
+// pieceOfRows reads an operand whose row is a piece of longer rows, the last of which may have fewer elements,
+// as in x[piece * 256 + row] where piece * 256 + row < K, else 0. The copy engine gives 0 beyond an extent, so
+// the view may have all K rows, and tiles begin where their piece does. Pieces have whole tiles, so that none
+// sees rows of the next piece. It returns the offset without the pieces, K, and where the piece begins; nil for
+// other conditions.
+func (lo attendKernel) pieceOfRows(read *ir.Expr, p panel) (offset, rows, line *ir.Expr) {
+	guard := read.Guard
+	if guard.Op != ir.OpLt || !read.Fill.IsConst(0) || p.row.Extent.Op != ir.OpConst || p.row.Extent.Int%int64(p.lines) != 0 {
+		return nil, nil, nil
+	}
+	at, rows := guard.Args[0], guard.Args[1]
+	i := slices.IndexFunc(lo.k.Rows, func(r *ir.Range) bool {
+		piece := ir.Apply(ir.OpMul, r.At(), p.row.Extent)
+		return ir.SameIndex(at, ir.Apply(ir.OpAdd, piece, p.row.At()), lo.positive())
+	})
+	if i < 0 || len(ir.FreeRanges(rows)) > 0 {
+		return nil, nil, nil
+	}
+	r := lo.k.Rows[i]
+	step, ok := ir.Stride(read.Args[0], r, lo.positive())
+	each, ok2 := ir.Stride(read.Args[0], p.row, lo.positive())
+	if !ok || !ok2 || !ir.SameIndex(step, ir.Apply(ir.OpMul, each, p.row.Extent), lo.positive()) {
+		return nil, nil, nil
+	}
+	zero := map[*ir.Range]*ir.Expr{r: ir.IntConst(0)}
+	return ir.Simplify(ir.Substitute(read.Args[0], zero), lo.facts), rows, ir.Apply(ir.OpMul, r.At(), p.row.Extent)
 }

@@ -4,7 +4,8 @@ import "slices"
 
 // orderScatter puts the rows of a scatter in the order of its mapping.
 func (lo *lowering) orderScatter() {
-	s := scatterKernel{lo.kernel}.scatter(scattered(lo.folds))
+	own := scatterKernel{lo.kernel}
+	s := own.scatter(own.scattered(lo.folds))
 	if s == nil {
 		return
 	}

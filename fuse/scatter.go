@@ -28,7 +28,11 @@ const (
 	scatterKey       = 110000
 	scatterOnce      = 4096 // most columns whose keys a block reads at once
 	scatterParts     = 2    // vectors of a thread for more columns than that
+	scatterWords     = 32   // most registers of a thread for running values; for more than half of these, half as many blocks
 )
+
+// With more words of running values for each element than scatterMany, a thread has one vector at a time.
+const scatterMany = 4
 
 // From the tile at index scatterDense on, tiles are for more columns a place than bins have room for.
 const scatterDense = 2
@@ -69,8 +73,8 @@ func (lo scatterKernel) scatter(folds []*ir.Fold) *ir.Scatter {
 
 // scattered is the folds, written with conditions: a term that is the identity of the fold where a
 // condition fails, as in sum(where(c, x, 0)), becomes a fold of x under c. It returns nil where some
-// fold has no condition.
-func scattered(folds []*ir.Fold) []*ir.Fold {
+// fold has no condition. If the conditions differ, folds keep what all have: see underCommon.
+func (lo scatterKernel) scattered(folds []*ir.Fold) []*ir.Fold {
 	var out []*ir.Fold
 	for _, f := range folds {
 		g := *f
@@ -81,12 +85,52 @@ func scattered(folds []*ir.Fold) []*ir.Fold {
 		}
 		out = append(out, &g)
 	}
+	return lo.underCommon(out)
+}
+
+// underCommon gives folds the parts of their conditions that all of them have, so that they can share a list
+// of columns. Where the other parts of its condition fail, a fold's term becomes the identity. The place of an
+// extreme has no such term; then folds stay as they are.
+func (lo scatterKernel) underCommon(folds []*ir.Fold) []*ir.Fold {
+	if len(folds) == 0 || !slices.ContainsFunc(folds, func(f *ir.Fold) bool { return !ir.Equal(f.Where, folds[0].Where) }) {
+		return folds
+	}
+	common := form.Conditions(folds[0].Where)
+	for _, f := range folds[1:] {
+		common = slices.DeleteFunc(common, func(c *ir.Expr) bool { return !lo.has(form.Conditions(f.Where), c) })
+	}
+	var where *ir.Expr
+	for _, c := range common {
+		where = ir.Join(ir.OpAnd, where, c)
+	}
+	var out []*ir.Fold
+	for _, f := range folds {
+		g := *f
+		var rest *ir.Expr
+		for _, c := range form.Conditions(f.Where) {
+			if !lo.has(common, c) {
+				rest = ir.Join(ir.OpAnd, rest, c)
+			}
+		}
+		if where == nil || rest != nil && f.Op.IsArg() {
+			return folds
+		}
+		if g.Where = where; rest != nil {
+			g.Body = ir.Where(rest, f.Body, f.Op.Identity(f.Body.Type))
+		}
+		out = append(out, &g)
+	}
 	return out
+}
+
+// has reports whether a condition is in a list.
+func (lo scatterKernel) has(list []*ir.Expr, c *ir.Expr) bool {
+	return slices.ContainsFunc(list, func(x *ir.Expr) bool { return form.SameCondition(x, c, lo.k.Rows, lo.k.Cols) })
 }
 
 // scatterVariants makes the bodies of a kernel whose folds are a scatter.
 func (lo scatterKernel) scatterVariants() []*ir.Variant {
-	folds, only := scattered(lo.folds), *lo.kernel
+	folds, only := lo.scattered(lo.folds), *lo.kernel
 	only.folds = folds
 	lo.kernel = &only
 	sections := lo.passes(true)
@@ -162,9 +206,21 @@ func (lo scatterKernel) scatterShaped(sections []*ir.Section, when *ir.Expr, sha
 // scatterBodies makes the bodies of a schedule, one for each width of vectors of the lanes.
 func (lo scatterKernel) scatterBodies(sections []*ir.Section, s *ir.Scatter, when *ir.Expr, on ir.Schedule) []*ir.Variant {
 	var lane *ir.Range
-	vector := 1
+	vector, words := 1, 0
 	if lanes := s.Lanes(lo.k.Rows); len(lanes) > 0 {
 		lane, vector = algebra.Innermost(lanes), lo.vector()
+	}
+	for _, f := range sections[0].Folds {
+		words += forecast.RunningBytes(f.Op, f.Result.Type) / ir.I32.Size()
+	}
+	if words > scatterMany {
+		on.Unroll = min(on.Unroll, 1)
+	}
+	for vector > 1 && vector*words*max(on.Unroll, 1) > scatterWords {
+		vector /= 2
+	}
+	if vector*words*on.Unroll > scatterWords/2 {
+		on.MinBlocks = min(on.MinBlocks, scatterBlocks/2)
 	}
 	out := lo.aligned(along{sections: sections, lane: lane, vector: vector}, false, func(vector int) (ir.Schedule, *ir.Expr) {
 		on.Vector = vector

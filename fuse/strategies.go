@@ -165,7 +165,8 @@ func (lo *kernel) sums() bool         { return len(lo.folds) > 0 }
 func (lo *kernel) accumulates() bool  { return len(lo.k.Accumulated) > 0 }
 
 func (lo *kernel) isScatter() bool {
-	return len(lo.k.Accumulated) == 0 && len(lo.parts) == 0 && scatterKernel{lo}.scatter(scattered(lo.folds)) != nil
+	own := scatterKernel{lo}
+	return len(lo.k.Accumulated) == 0 && len(lo.parts) == 0 && own.scatter(own.scattered(lo.folds)) != nil
 }
 
 func (lo *kernel) hasColumns() bool { return len(lo.k.Cols) > 0 }

@@ -190,9 +190,7 @@ func (p *variantPrinter) attend(a *Attend) {
 		p.side("queries", &o.Q)
 		p.side("keys", &o.K)
 		for _, t := range []*TMATile{o.QTile, o.KTile} {
-			if t != nil {
-				p.text("        tensor map %s at %s\n", t.View.Name, shapeText(t.At))
-			}
+			p.tmaTile(t)
 		}
 	}
 	if len(a.Outer) > 0 {
@@ -216,12 +214,22 @@ func (p *variantPrinter) attend(a *Attend) {
 		tmaTile *TMATile
 	}{{"queries", &a.Q, a.QTile}, {"keys", &a.K, a.KTile}, {"values", &a.V, a.VTile}} {
 		p.side(side.name, side.o)
-		if side.tmaTile != nil {
-			p.text("        tensor map %s at %s\n", side.tmaTile.View.Name, shapeText(side.tmaTile.At))
-		}
+		p.tmaTile(side.tmaTile)
 	}
 	p.named("factor", a.Weight)
 	p.mask(&a.Skip)
+}
+
+// tmaTile writes how an operand is copied, if the tensor copy engine copies it.
+func (p *variantPrinter) tmaTile(t *TMATile) {
+	if t == nil {
+		return
+	}
+	p.text("        tensor map %s at %s", t.View.Name, shapeText(t.At))
+	if t.Line != nil {
+		p.text(" from line %s", t.Line)
+	}
+	p.text("\n")
 }
 
 // mask writes the conditions on tiles, over their first query and key.

@@ -390,10 +390,12 @@ func (a *Attend) InPlace() bool { return a.Also != nil && a.Width > 64 }
 func (a *Attend) Numbers() []*Local { return append(slices.Clone(a.Brought), a.OfQuery...) }
 
 // TMATile is how tiles of an operand are copied by the tensor copy engine: View has its columns
-// and its rows as dims 0 and 1, and At is the position in the other dims, over Batch.
+// and its rows as dims 0 and 1, and At is the position in the other dims, over Batch. Line is where
+// the rows begin in dim 1, over Batch too; nil for 0.
 type TMATile struct {
 	View *TMAView
 	At   []*Expr
+	Line *Expr
 }
 
 // TileMask says, for a tile of queries and one of keys, what a mask leaves of it.

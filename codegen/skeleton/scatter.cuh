@@ -12,14 +12,17 @@ constexpr int STEP = EACH * THREADS;     // keys that a block looks at in one st
 constexpr int WARPS = THREADS / 32;
 static_assert(EACH * WARPS == 32 && PLACES <= THREADS, "counts of a step for a warp, places for the block");
 
-struct Listed {
+struct alignas(16) Listed {
     INDEX column[2 * ROOM];              // the listed columns in their order; from ROOM on by place, then in their order
     unsigned short place[ROOM];          // the place of each listed column
     int count[PLACES];                   // how many columns each place has
     int begin[PLACES + 1];               // where those of a place begin, from ROOM on
     int found[2][EACH * WARPS];          // how many each warp finds in each part of a step
     unsigned short slice[WARPS][PLACES]; // how many columns of a place a warp's slice of the list has, then where they go
+    int shared;                          // how many places all teams share
+    unsigned short shares[PLACES];       // these places
 };
+static_assert(THREADS * 16 <= 4 * ROOM, "room for a state of each thread where the list was before it was put in order");
 
 // Counts the columns of each place. place_of gives that of a column, or -1.
 template <class Place> DEVICE void count_places(Listed &s, INDEX columns, Place place_of) {
@@ -147,4 +150,16 @@ DEVICE int places_together(const Listed &s, int low, int places) {
         if (sum > ROOM - STEP) break;
     }
     return high;
+}
+
+// Finds the places from low to high that have more columns than one team folds alone, and returns how many they are.
+DEVICE int find_shared(Listed &s, int low, int high, int size, int most) {
+    if (size <= most) return 0;
+    __syncthreads();
+    if (threadIdx.x == 0) s.shared = 0;
+    __syncthreads();
+    const int place = low + threadIdx.x;
+    if (place < high && s.begin[place + 1] - s.begin[place] > most) s.shares[atomicAdd(&s.shared, 1)] = (unsigned short)place;
+    __syncthreads();
+    return s.shared;
 }

@@ -14,3 +14,28 @@ DEVICE int team_bits(INDEX vectors, int least) {
     const unsigned threads = (unsigned)min(max(vectors, (INDEX)least), (INDEX)THREADS);
     return 32 - __clz((int)(threads - 1));
 }
+
+// Folds the states that all teams of the block have for the same vectors, in the order of the teams; the first team gets
+// the whole. There is memory for a state of each thread.
+template <class R, typename T> DEVICE void fold_teams(T &state, void *memory, int bits) {
+    T *const states = reinterpret_cast<T *>(memory);
+    __syncthreads(); // what was in memory before is not needed any more
+    states[threadIdx.x] = state;
+    __syncthreads();
+    if (threadIdx.x >> bits == 0)
+        for (int at = threadIdx.x + (1 << bits); at < THREADS; at += 1 << bits) state = R::apply(state, states[at]);
+}
+
+// The most columns of a place that one team folds alone: twice its share. A place with more is shared by all teams.
+constexpr int ALONE = 32; // at least
+DEVICE int most_alone(int columns, int teams) { return teams == 1 ? columns : max(ALONE, 2 * columns / teams); }
+
+// The part of a list that a team folds of a place that all teams share.
+struct Share {
+    int begin, end;
+    DEVICE Share(int first, int last, int team, int teams) {
+        const int each = (last - first + teams - 1) / teams;
+        begin = min(first + team * each, last);
+        end = min(begin + each, last);
+    }
+};

@@ -10,7 +10,7 @@ import (
 
 // ScatterOf finds the key of columns that a condition compares with a row; nil where there is none.
 func ScatterOf(where *ir.Expr, rows, cols []*ir.Range) *ir.Scatter {
-	terms := ir.Conjuncts(defined(where))
+	terms := Conditions(where)
 	for i, term := range terms {
 		to, key := placeOf(term, rows, cols)
 		if to == nil {
@@ -32,6 +32,29 @@ func ScatterOf(where *ir.Expr, rows, cols []*ir.Range) *ir.Scatter {
 		return s
 	}
 	return nil
+}
+
+// Conditions is the parts of a conjunction.
+func Conditions(where *ir.Expr) []*ir.Expr { return ir.Conjuncts(defined(where)) }
+
+// SameCondition reports whether two conditions are the same, or compare the same row with the same key, one of
+// which has been made a wider integer.
+func SameCondition(a, b *ir.Expr, rows, cols []*ir.Range) bool {
+	if ir.Equal(a, b) {
+		return true
+	}
+	to, key := placeOf(a, rows, cols)
+	other, key2 := placeOf(b, rows, cols)
+	return to != nil && to == other && ir.Equal(unwidened(key), unwidened(key2))
+}
+
+// unwidened is an integer without the casts that keep every value.
+func unwidened(key *ir.Expr) *ir.Expr {
+	for key.Op == ir.OpCast && key.Type.IsInt() && key.Args[0].Type.IsInt() &&
+		key.Args[0].Type.Size() < key.Type.Size() && (key.Type != ir.U32 || key.Args[0].Type == ir.U8) {
+		key = defined(key.Args[0])
+	}
+	return key
 }
 
 // placeOf reads a term as the comparison of a row with a key of the columns.

@@ -2,6 +2,7 @@ package passes
 
 import (
 	"math"
+	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/fuse/forecast"
@@ -12,7 +13,14 @@ import (
 const (
 	chunkLeast  = 256 // keys of a chunk
 	chunkBlocks = 2048
+	tileKeys    = 2048 // least keys of a chunk for a tile of queries: a block takes 10 to 20 us for them
+	partKeys    = 400  // keys that take as long as writing and reading the results of a chunk
+	unevenCost  = 1.05 // times that of chunks of the same size, for checking the last keys
+	keysAligned = 8    // keys that a vector of a mask has
 )
+
+// tileQueries are the queries of a block, in the mappings that there are.
+var tileQueries = []float64{128, 192}
 
 // splitStreams cuts the keys of streams with few queries into chunks. Each chunk has its own maximum and
 // sums, which are then merged. The chunk is a constant of the program, as for other reductions. A graph
@@ -51,7 +59,10 @@ func chunkOfKeys(g *ir.Graph, s *form.Stream) int64 {
 		}
 	}
 	keys := algebra.Estimate(s.Keys[0].Extent, sizes)
-	if !forecast.FewQueries(queries) || blocks >= chunkBlocks/2 || keys < 2*chunkLeast {
+	if !forecast.FewQueries(queries) {
+		return chunkOfTiles(g, s, queries, blocks, sizes)
+	}
+	if blocks >= chunkBlocks/2 || keys < 2*chunkLeast {
 		return 0
 	}
 	chunk := int64(chunkLeast)
@@ -59,6 +70,48 @@ func chunkOfKeys(g *ir.Graph, s *form.Stream) int64 {
 		chunk *= 2
 	}
 	return chunk
+}
+
+// chunkOfTiles is the keys that a block should take if tiles of queries, in all heads, are fewer than the
+// multiprocessors of a large GPU; 0 where the stream should stay whole. It is the size with which the last
+// round of blocks and the results of the chunks, which go through memory, together cost least. If chunks can
+// be of the same size, no key has to be checked.
+func chunkOfTiles(g *ir.Graph, s *form.Stream, queries *ir.Expr, heads float64, sizes map[string]int64) int64 {
+	for _, r := range append(slices.Clone(s.Out.Axes), s.Keys...) {
+		if !hasUsualSize(g, r.Extent) { // a guess at a size is no reason for a second kernel
+			return 0
+		}
+	}
+	keys := algebra.Estimate(s.Keys[0].Extent, sizes)
+	rows := algebra.Estimate(queries, sizes)
+	if heads*math.Ceil(rows/tileQueries[0]) >= ir.ReferenceSMs {
+		return 0
+	}
+	cost := func(parts, chunk float64) (most float64) {
+		for _, tile := range tileQueries {
+			tiles := heads * math.Ceil(rows/tile)
+			rounds := math.Ceil(tiles * parts / ir.ReferenceSMs)
+			most = max(most, tile/tileQueries[0]*(rounds*chunk+tiles/ir.ReferenceSMs*partKeys*parts))
+		}
+		return most
+	}
+	best, least := int64(0), cost(1, keys)-tileKeys
+	for parts := 2.0; parts <= keys/tileKeys; parts++ {
+		chunk := int64(math.Ceil(keys/parts/chunkLeast)) * chunkLeast
+		even := int64(keys / parts)
+		same := s.Keys[0].Extent.IsConst(float64(even)*parts) && even%keysAligned == 0
+		if same {
+			chunk = even
+		}
+		takes := cost(parts, float64(chunk))
+		if !same {
+			takes *= unevenCost
+		}
+		if takes < least {
+			best, least = chunk, takes
+		}
+	}
+	return best
 }
 
 // streamSplit rewrites one stream.
