@@ -47,7 +47,7 @@ const keywords = `alignas alignof and asm auto bool break case catch char class 
 	part done place ahead predecessor chain predecessor_block chain_block ends own CHAIN LOOK_BACK
 	COPIER COPIER_REGISTERS MULTIPLIER MULTIPLIERS MULTIPLIER_REGISTERS
 	BLOCK_ROWS place_of place_in listed list all room there left marks lines warps first_vector bits gathered GATHERED PARTS KEYS CHUNK_KEYS LEAST HALF WORDS low high team active end size parts places at PLACES EACH Place
-	Listed ALONE alone behind all_bins SLICE BIN_LEAST job some_shared marked rounds team_states
+	Listed ALONE alone behind all_bins SLICE BIN_LEAST crowded teams job some_shared marked rounds team_states
 	RUNNING PREFETCH each of_lane same active found count turn rank begin places_listed ROOM STEP below ring ring_places counts found mine from end next fold
 	rows_a ROW_WIDTH WARPS PIECE STEP WIDTH LINES r state FOLD lane_row first_k fragment_x fragment_w words_x sums_w step_w upper row_x row_w warp sub few factor base fetch multiply_step Field`
 
