@@ -74,7 +74,7 @@ func TestFirstProgram(t *testing.T) {
 	}
 	program, err := fusec.Compile("scores.fuse", []byte(files[0][2]), fusec.Options{})
 	require.NoError(t, err)
-	assert.Len(t, program.Plan().Kernels, 2, "as the page says")
+	assert.Len(t, program.Plan().At(map[string]int64{"N": 1000, "D": 64}).Kernels, 2, "as the page says")
 	goes("mod", "init", "example.com/scores")
 	goes("mod", "edit", "-require", "github.com/fusec/fusec@v0.0.0", "-replace", "github.com/fusec/fusec="+root)
 	sums, err := os.ReadFile("../go.sum") // what go mod tidy would ask a network for
