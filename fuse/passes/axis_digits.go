@@ -9,7 +9,8 @@ import (
 
 // The gradient of a convolution whose windows do not overlap sums, for each place of its input, over channels alone: those
 // of the window that has the place, with the weights of the place in it. So the place p is read as p / s and p % s, and the
-// rows of the product are (p / s) on one side and (p % s) on the other. With steps larger than the window it is p / s alone.
+// rows of the product are (p / s) on one side and (p % s) on the other. With steps larger than the window it is p / s alone. What
+// is past the end of the axis, if the last quotient has any, is not outside of what is read.
 
 // splitAxes rewrites sums of products that know the place on an axis by its quotient and its remainder only, into sums with
 // an axis for each, from which the original reads.
@@ -27,7 +28,7 @@ func splitAxes(g *ir.Graph) {
 func axesIn(g *ir.Graph, v *ir.Value) []*ir.Value {
 	for _, a := range v.Axes {
 		d := digitsOf(v, a)
-		if !d.quotient || !d.apart && !ir.Multiple(a.Extent, d.by, g.Facts()) {
+		if !d.quotient || !d.apart {
 			continue
 		}
 		u := d.split(g, v, a)
@@ -40,7 +41,7 @@ func axesIn(g *ir.Graph, v *ir.Value) []*ir.Value {
 type digits struct {
 	by             int64 // what the place is divided by; 0 where the value knows more of it
 	quotient, rest bool  // whether it knows the quotient, and the remainder
-	apart          bool  // whether no read has both: then places past the end, if the last quotient has any, are not outside of what is read
+	apart          bool  // whether no read has both, as one of axes that belong together has: heads and their features
 }
 
 // digitsOf finds them.
