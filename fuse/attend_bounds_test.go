@@ -29,9 +29,9 @@ func TestBoundedMasks(t *testing.T) {
 		name, src string
 		kernels   []ir.Template
 	}{
-		{"one", "@bench(B=1, H=1, S=4096) graph g(" + inputs + ") -> (y_1: bf16[B, H, S, 8]) {" + one + "}",
+		{"one", "@bench(B=1, H=8, S=4096) graph g(" + inputs + ") -> (y_1: bf16[B, H, S, 8]) {" + one + "}",
 			[]ir.Template{ir.LoopTemplate, ir.AttendTemplate}},
-		{"two", "@bench(B=1, H=1, S=4096) graph g(" + inputs + ") -> (y_1: bf16[B, H, S, 8], y_2: bf16[B, H, S, 8]) {" + one + two + "}",
+		{"two", "@bench(B=1, H=8, S=4096) graph g(" + inputs + ") -> (y_1: bf16[B, H, S, 8], y_2: bf16[B, H, S, 8]) {" + one + two + "}",
 			[]ir.Template{ir.LoopTemplate, ir.AttendTemplate, ir.AttendTemplate}},
 		{"short", "@bench(B=8, H=64, S=256) graph g(" + inputs + ") -> (y_1: bf16[B, H, S, 8]) {" + one + "}",
 			[]ir.Template{ir.AttendTemplate}},

@@ -71,6 +71,9 @@ func TestPassesKeepResults(t *testing.T) {
 			y[n, c, p: 3 * S - 1] = bf16(sum[o] f32(d[n, o, p / 3]) * f32(w[o, c, p % 3]))
 			z[n, c, p: 3 * S - 2] = where(p % 3 == 0, bf16(sum[o] f32(d[n, o, p / 3]) * f32(w[o, c, 1])), 0)
 		}`},
+		passCase{name: "conditions", src: `graph g(a: bf16[N, K], b: bf16[N, K], s: i32[N]) -> (y: f32[N, N]) {
+			y[i: N, j: N] = sum[k: K where s[i] == s[j] && k % 3 < 2] f32(a[i, k]) * f32(b[j, k])
+		}`},
 		passCase{name: "chains", src: chainProgram},
 		passCase{name: "median", src: `graph g(x: f32[N, M]) -> (y: f32[N]) { y = median(x) }`}) {
 		sources[c.name] = c.src
