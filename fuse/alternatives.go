@@ -53,7 +53,7 @@ func longAlternative(g, work *ir.Graph, opts Options) (*ir.Graph, error) {
 func longReductions(g *ir.Graph) (long *ir.Graph, when *ir.Expr) {
 	sizes, longer := algebra.DefaultSizes(g), map[string]bool{}
 	for _, v := range g.Values {
-		if v.Reduce == nil || resultRows(v, sizes) >= forecast.FullDevice || algebra.PointsAt(v.Reduce.Ranges, sizes) >= leastLong {
+		if v.Reduce == nil || form.RowsAt(v, sizes) >= forecast.FullDevice || algebra.PointsAt(v.Reduce.Ranges, sizes) >= forecast.SplitLeast {
 			continue
 		}
 		points := algebra.Product(v.Reduce.Ranges)
@@ -62,7 +62,7 @@ func longReductions(g *ir.Graph) (long *ir.Graph, when *ir.Expr) {
 			return true
 		})
 		if ir.Has(points, ir.OpSym) {
-			when = ir.Join(ir.OpOr, when, ir.Simplify(ir.Apply(ir.OpLe, ir.IntConst(leastLong), points), g.Facts()))
+			when = ir.Join(ir.OpOr, when, ir.Simplify(ir.Apply(ir.OpLe, ir.IntConst(forecast.SplitLeast), points), g.Facts()))
 		}
 	}
 	if when == nil {
@@ -77,20 +77,8 @@ func longReductions(g *ir.Graph) (long *ir.Graph, when *ir.Expr) {
 	return long, when
 }
 
-// resultRows is the number of rows that a reduction folds, or scans.
-func resultRows(v *ir.Value, sizes map[string]int64) float64 {
-	rows := algebra.PointsAt(v.Axes, sizes)
-	if scan := form.ScanOf(v); scan != nil {
-		rows /= max(algebra.Estimate(scan.Axis.Extent, sizes), 1)
-	}
-	return rows
-}
-
-// Points of long reductions: the least for which blocks share one, and those at which passes decide how.
-const (
-	leastLong = 1 << 15
-	manyLong  = 1 << 22
-)
+// manyLong is the points of long reductions at which passes decide how blocks share one.
+const manyLong = 1 << 22
 
 // planForAll is a plan that runs work at the sizes that work was rewritten for, and other at
 // all other sizes.
@@ -101,7 +89,7 @@ func planForAll(work, other *ir.Graph, opts Options) *ir.Plan {
 	} else {
 		otherwise = ir.Apply(ir.OpNot, when)
 	}
-	return joinPlans(planned(work, opts, when), planned(other, opts, otherwise), when, otherwise)
+	return joinPlans(formed(work, opts, when).plan(), formed(other, opts, otherwise).plan(), when, otherwise)
 }
 
 // boundsIn is the part of a condition that bounds sizes from below or above; nil if there is

@@ -71,7 +71,7 @@ func TestJoinedPlans(t *testing.T) {
 		g := parse(t, src)
 		opts, work, other := bothWays(t, g)
 		when := ir.Apply(ir.OpEq, ir.Apply(ir.OpMod, ir.Sym("K"), ir.IntConst(2)), ir.IntConst(0))
-		p := joinPlans(planned(work, opts, nil), planned(other, opts, nil), when, ir.Apply(ir.OpNot, when))
+		p := joinPlans(formed(work, opts, nil).plan(), formed(other, opts, nil).plan(), when, ir.Apply(ir.OpNot, when))
 		require.NoError(t, ir.VerifyPlan(p), src)
 		for _, sizes := range []map[string]int64{{"M": 5, "K": 7, "N": 3}, {"M": 9, "K": 8, "N": 11}, {"M": 16, "K": 1, "N": 8}} {
 			inputs, err := drawInputs(g, sizes, 3)
@@ -91,7 +91,7 @@ func TestVariantsThatNoSizeTakes(t *testing.T) {
 	for _, src := range alternativePrograms {
 		g := parse(t, src)
 		opts, _, other := bothWays(t, g)
-		all, some := planned(other, opts, nil), planned(other, opts, other.For)
+		all, some := formed(other, opts, nil).plan(), formed(other, opts, other.For).plan()
 		for i, k := range all.Kernels {
 			fewer += len(k.Variants) - len(some.Kernels[i].Variants)
 		}

@@ -34,7 +34,7 @@ func Plan(g *ir.Graph, opts Options) (*ir.Plan, error) {
 	}
 	var plan *ir.Plan
 	if other == nil {
-		plan = planned(work, opts, nil)
+		plan = formed(work, opts, nil).plan()
 	} else {
 		plan = planForAll(work, other, opts)
 	}
@@ -47,12 +47,7 @@ func Plan(g *ir.Graph, opts Options) (*ir.Plan, error) {
 	return plan, nil
 }
 
-// planned is the plan of a graph after its passes, for the sizes at which only holds; nil for all sizes.
-func planned(work *ir.Graph, opts Options, only *ir.Expr) *ir.Plan {
-	return formed(work, opts, only).plan()
-}
-
-// formed makes the regions of a graph after its passes, and merges them.
+// formed makes the regions of a graph after its passes, and merges them, for the sizes at which only holds; nil for all sizes.
 func formed(g *ir.Graph, opts Options, only *ir.Expr) *fuser {
 	f := newFuser(g, opts)
 	f.only = boundsIn(only)

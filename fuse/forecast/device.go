@@ -22,6 +22,7 @@ const HeavyWork = 84
 // Figures of devices, and of blocks that keep one busy.
 const (
 	FullDevice        = 2 * ir.ReferenceSMs // blocks that keep a large GPU busy
+	SplitLeast        = 32768               // points of one reduction below which one block is enough
 	SplitBlocks       = 8 * FullDevice      // blocks to aim for when splitting: many waves leave no long tail
 	AccumulateColumns = 8192                // columns of a row for one block: with longer rows, running values would have to be in memory
 	ThreadsSM         = 2048                // most threads of a multiprocessor

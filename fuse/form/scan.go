@@ -41,6 +41,15 @@ func ScanOf(v *ir.Value) *Scan {
 	return nil
 }
 
+// RowsAt is the number of rows that a reduction folds, or scans, at the given sizes.
+func RowsAt(v *ir.Value, sizes map[string]int64) float64 {
+	rows := algebra.PointsAt(v.Axes, sizes)
+	if scan := ScanOf(v); scan != nil {
+		rows /= max(algebra.Estimate(scan.Axis.Extent, sizes), 1)
+	}
+	return rows
+}
+
 // prefixBound recognises a comparison that puts over at or before one of the axes, or at or after it: over
 // <= axis, perhaps with its sides swapped, reversed or strict.
 func prefixBound(cond *ir.Expr, over *ir.Range, axes []*ir.Range) *Scan {

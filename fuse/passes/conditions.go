@@ -36,22 +36,10 @@ func leaveConditions(g *ir.Graph) {
 // pickOutside makes v a choice, by a condition on its axes, between a sum and nothing, and returns the sum, which has the
 // condition inside.
 func pickOutside(g *ir.Graph, v *ir.Value, outside, inside *ir.Expr) *ir.Value {
-	axes, at := g.NewAxes(v.Shape()), map[*ir.Range]*ir.Expr{}
-	for d, r := range v.Axes {
-		at[r] = axes[d].At()
-	}
 	reduce := *v.Reduce
-	reduce.Ranges = nil
-	for _, r := range v.Reduce.Ranges {
-		own := g.NewRange(r.Name, r.Extent)
-		reduce.Ranges, at[r] = append(reduce.Ranges, own), own.At()
-	}
-	if reduce.Where = nil; inside != nil {
-		reduce.Where = ir.Substitute(inside, at)
-	}
+	reduce.Where = inside
 	// Elements that the condition kept from being read may be outside of their tensors.
-	sum := g.Adopt(&ir.Value{Name: v.Name + "_all", Type: v.Type, Axes: axes, Reduce: &reduce, Origin: v.Origin,
-		Body: ir.Substitute(form.GuardLoads(v.Body), at)})
+	sum := freshAxes(g, &ir.Value{Name: v.Name + "_all", Type: v.Type, Axes: v.Axes, Reduce: &reduce, Origin: v.Origin, Body: form.GuardLoads(v.Body)})
 	v.Body = ir.Where(outside, ir.Load(sum, algebra.UnitIndices(v.Axes), nil), ir.Cast(reduce.Op.Identity(v.Body.Type), v.Type))
 	v.Reduce = nil
 	return sum

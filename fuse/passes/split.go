@@ -13,7 +13,6 @@ import (
 
 // Figures of splitting, in blocks and elements.
 const (
-	splitLeast = 32768   // with fewer elements of one reduction, one block is enough
 	splitChunk = 64      // least points of the split range in one chunk
 	mostChunk  = 1 << 17 // most points of a chunk: sizes without a default are guesses, and a small tensor still takes a whole chunk
 	stripChunk = 256     // least points of a chunk where blocks divide columns: a round of reads for each of 32 groups
@@ -216,7 +215,7 @@ func chunkOf(v *ir.Value, sizes map[string]int64, enough float64) int64 {
 	}
 	rows := algebra.PointsAt(v.Axes, sizes)
 	cols := algebra.PointsAt(v.Reduce.Ranges, sizes)
-	if cols < splitLeast && rows*cols < 16*splitLeast {
+	if cols < forecast.SplitLeast && rows*cols < 16*forecast.SplitLeast {
 		return 0
 	}
 	blocks := rows
@@ -237,7 +236,7 @@ func chunkOf(v *ir.Value, sizes map[string]int64, enough float64) int64 {
 	for float64(chunk) < outer/parts && chunk < mostChunk {
 		chunk *= 2
 	}
-	if least := int64(splitLeast / max(1, cols/outer) / 2); blocks == rows { // each block should have a large enough part of a row
+	if least := int64(forecast.SplitLeast / max(1, cols/outer) / 2); blocks == rows { // each block should have a large enough part of a row
 		for chunk < least {
 			chunk *= 2
 		}

@@ -21,8 +21,8 @@ const (
 
 // scanChunk is the columns of a chunk, a power of two, that fill the device with blocks; 0 where a scan should stay whole.
 func (s *splitter) scanChunk(v *ir.Value, scan *form.Scan) int64 {
-	rows, cols := algebra.PointsAt(v.Axes, s.sizes), algebra.Estimate(scan.Over.Extent, s.sizes)
-	if rows /= max(cols, 1); rows >= forecast.FullDevice/2 || cols < splitLeast || !ir.SameSize(scan.Axis.Extent, scan.Over.Extent) {
+	rows, cols := form.RowsAt(v, s.sizes), algebra.Estimate(scan.Over.Extent, s.sizes)
+	if rows >= forecast.FullDevice/2 || cols < forecast.SplitLeast || !ir.SameSize(scan.Axis.Extent, scan.Over.Extent) {
 		return 0
 	}
 	chunk := int64(leastScanned)
