@@ -49,11 +49,12 @@ func longAlternative(g, work *ir.Graph, opts Options) (*ir.Graph, error) {
 }
 
 // longReductions is a copy of a graph in which the symbols that few results are reduced over are long by default, and the
-// condition that one of these reductions is; nil where there is none.
+// condition that one of these reductions is; nil where there is none. Results are few if a block for each leaves half of the
+// multiprocessors idle.
 func longReductions(g *ir.Graph) (long *ir.Graph, when *ir.Expr) {
 	sizes, longer := algebra.DefaultSizes(g), map[string]bool{}
 	for _, v := range g.Values {
-		if v.Reduce == nil || form.RowsAt(v, sizes) >= forecast.FullDevice || algebra.PointsAt(v.Reduce.Ranges, sizes) >= forecast.SplitLeast {
+		if v.Reduce == nil || 2*form.RowsAt(v, sizes) >= ir.ReferenceSMs || algebra.PointsAt(v.Reduce.Ranges, sizes) >= forecast.SplitLeast {
 			continue
 		}
 		points := algebra.Product(v.Reduce.Ranges)
