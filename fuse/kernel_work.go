@@ -1,6 +1,8 @@
 package fuse
 
 import (
+	"slices"
+
 	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
@@ -44,6 +46,29 @@ func (lo *kernel) work() int {
 		n += form.WorkOf(*root.expr)
 	}
 	return n
+}
+
+// columnWork is the work of a column, without what belongs to its row, which the threads of the row compute once. What several
+// folds and stores need counts once.
+func (lo *kernel) columnWork() int {
+	slots, counted := 0, map[*ir.Expr]bool{}
+	for _, root := range lo.roots() {
+		ir.Walk(*root.expr, func(e *ir.Expr) bool {
+			if counted[e] || e.Type == ir.Index || !lo.inColumn(e) {
+				return false
+			}
+			counted[e] = true
+			slots += form.OwnSlots(e)
+			return true
+		})
+	}
+	return slots
+}
+
+// inColumn reports whether a value differs between the columns of a row.
+func (lo *kernel) inColumn(e *ir.Expr) bool {
+	free := ir.FreeRanges(e)
+	return slices.ContainsFunc(lo.k.Cols, func(r *ir.Range) bool { return free[r] })
 }
 
 // hasScan reports whether the kernel holds a scan.

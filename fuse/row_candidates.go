@@ -137,7 +137,7 @@ const (
 // pipelineVariants are the variants of these candidates: one body with other numbers. There are none where the
 // device has no clusters and bulk copies, or where the kernel's reads cannot be copied that way.
 func (lo rowKernel) pipelineVariants(sections []*ir.Section, lane *ir.Range, vector int, length *ir.Expr) []*ir.Variant {
-	if !lo.device.Clusters() || lo.hasScan() || lo.work() > forecast.HeavyWork {
+	if !lo.device.Clusters() || lo.hasScan() || lo.pipelineWork() > forecast.HeavyWork {
 		return nil
 	}
 	if len(lo.k.Rows) == 0 || len(lo.k.Accumulated) > 0 { // there is one row, or the rows of a chunk are a loop already
@@ -163,16 +163,25 @@ func (lo rowKernel) pipelineVariants(sections []*ir.Section, lane *ir.Range, vec
 		v.When = algebra.And(algebra.And(ir.Apply(ir.OpLe, length, longest), r.enough(algebra.Product(lo.k.Rows))), h.needs)
 		out = append(out, &v)
 	}
-	if lo.work() <= longWork {
+	if lo.pipelineWork() <= longWork {
 		out = append(out, lo.chunkVariants(h, sections, vector, length)...)
 	}
 	return out
 }
 
+// pipelineWork is the work of an element, by which pipelined reductions are chosen. Where that is much, only what differs
+// between columns counts, as in the gradient of a cross-entropy, most of whose work belongs to the row.
+func (lo rowKernel) pipelineWork() int {
+	if work := lo.work(); work <= forecast.HeavyWork {
+		return work
+	}
+	return lo.columnWork()
+}
+
 // pipelineCandidates picks the candidates by the kernel's work for each element. If chunks would have one
 // vector for each thread, which is too short, two clusters on the same multiprocessors come before them.
 func (lo rowKernel) pipelineCandidates(sections []*ir.Section, vector int) []pipelineCandidate {
-	switch work := lo.work(); {
+	switch work := lo.pipelineWork(); {
 	case work <= lightWork:
 		return lightPipelines
 	case work > longWork:

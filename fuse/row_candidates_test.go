@@ -1,9 +1,11 @@
 package fuse
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/fusec/fusec/ir"
 )
@@ -34,5 +36,24 @@ func TestThreadsKeepWhatFits(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestWorkOfRows: work that belongs to a row does not keep its columns from being fetched ahead, however much it is.
+func TestWorkOfRows(t *testing.T) {
+	for _, of := range []string{
+		`fn f(x: T[N, V], at: I[N]) = cross_entropy(f32(x), at)`,
+		`fn f(x: T[N, V], at: I[N]) = sum(tanh(tanh(tanh(tanh(tanh(tanh(logsumexp(f32(x), axis=-1))))))) * f32(at))`,
+	} {
+		p := planOf(t, of+`
+graph g(x: bf16[N, V], at: i32[N]) -> (y: f32[], d: bf16[N, V]) {
+	y = f(x, at)
+	d = grad(f, x, at)
+}`)
+		rows := func(k *ir.Kernel) bool { return len(k.Cols) > 0 && len(k.Rows) > 0 && k.Cols[0].Extent.String() == "V" }
+		at := slices.IndexFunc(p.Kernels, rows)
+		require.GreaterOrEqual(t, at, 0, of)
+		pipelined := func(v *ir.Variant) bool { return v.Schedule.Mapping == ir.RowMapping && v.Schedule.Stages > 0 }
+		assert.True(t, slices.ContainsFunc(p.Kernels[at].Variants, pipelined), of)
 	}
 }
