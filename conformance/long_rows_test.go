@@ -28,6 +28,11 @@ var longRows = []row{
 		y = cumsum(x * 0.01, axis=1, exclusive=true)
 		z = cummax(w, axis=0, reverse=true)
 		l = sum(f32(y), axis=1) }`},
+	{name: "scan of some", src: `graph g(x: f64[N], m: bool[N]) -> (y: f64[N], z: bool[N]) {
+		y[i: N] = prod[k: N where k >= i && m[k]] (1 + x[k] * 0.0001)
+		z[i: N] = all[k: N where k < i] m[k] }`},
+	{name: "scan of bools", src: `graph g(m: bool[N]) -> (z: bool[N]) {
+		z[i: N] = any[k: N where k > i] m[k] }`},
 	{name: "scan of a scan", src: `graph g(x: f32[N]) -> (y: f32[N], s: f32[]) {
 		y = cumsum(cumsum(x * 0.001) / 100)
 		s = y[N / 2] }`},

@@ -165,7 +165,8 @@ func (lo rowKernel) singlePass(sections []*ir.Section, lane *ir.Range, vector in
 		s := lo.looped(sections, forecast.LoopThreads, vector)
 		words, values := lo.rowWords(sections), lo.inputs()*2*s.Unroll*vector
 		room := words*float64(2*s.Unroll*vector) <= passRegisters && values <= passValues
-		if vector > 1 && !followsMaximum(sections) && room {
+		scanned := lo.hasScan() && 2*s.Unroll*vector > scanColumns // each takes a register, however narrow it is in memory
+		if vector > 1 && !followsMaximum(sections) && room && !scanned {
 			s.Unroll *= 2
 		}
 		return s, nil
@@ -225,8 +226,8 @@ func (lo rowKernel) singleRows(sections []*ir.Section, lane *ir.Range, length *i
 func (lo rowKernel) singlePassCandidates(sections []*ir.Section, vector int) []rowCandidate {
 	narrow := vector == forecast.WidestVector
 	switch {
-	case lo.scannedAtOnce(sections, vector):
-		items := scanColumns / vector
+	case lo.scannedAtOnce(sections, vector) > 0:
+		items := lo.scannedAtOnce(sections, vector) / vector
 		return []rowCandidate{{threads: 64, items: items}, {threads: 128, items: items}, {threads: 256, items: items}}
 	case !lo.unit && narrow && lo.inAnyOrder(sections):
 		return []rowCandidate{{threads: 128}, {threads: 256}, {threads: 512}}
@@ -238,10 +239,17 @@ func (lo rowKernel) singlePassCandidates(sections []*ir.Section, vector int) []r
 	return nil
 }
 
-// scannedAtOnce reports whether a thread scans as many columns at once as its registers hold.
-func (lo rowKernel) scannedAtOnce(sections []*ir.Section, vector int) bool {
+// scannedAtOnce is how many columns a thread scans at once: as many as its registers hold. It is 0 for scans that need no more
+// than keeps memory busy. Where a fold over the row is beside the scan, the elements are still needed once they have been scanned.
+func (lo rowKernel) scannedAtOnce(sections []*ir.Section, vector int) int {
 	much := vector == forecast.WidestVector || vector > 1 && lo.work() > scanWork
-	return lo.hasScan() && much && lo.rowWords(sections)*scanColumns <= scanRegisters
+	if !lo.hasScan() || !much || lo.rowWords(sections)*scanColumns > scanRegisters {
+		return 0
+	}
+	if slices.ContainsFunc(lo.folds, func(f *ir.Fold) bool { return f.Prefix == ir.WholeRow }) {
+		return scanColumns / 2
+	}
+	return scanColumns
 }
 
 // inputs is how many tensors the kernel reads.

@@ -28,7 +28,7 @@ func (lo rowKernel) lowOccupancyVariants(sections []*ir.Section, lane *ir.Range,
 		return nil, nil
 	}
 	scanned := once && lo.hasScan()
-	if scanned && (vector == forecast.WidestVector || !lo.scannedAtOnce(sections, vector)) {
+	if scanned && (vector == forecast.WidestVector || lo.scannedAtOnce(sections, vector) == 0) {
 		return nil, nil // only useful if the variants for many rows use few warps
 	}
 	body := lo.aligned(along{sections: sections, lane: lane, vector: vector}, true, func(vector int) (ir.Schedule, *ir.Expr) {
