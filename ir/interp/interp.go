@@ -194,6 +194,9 @@ func (c *compiler) value(v *ir.Value) (box, code, error) {
 	if v.Reduce.Rank != nil {
 		return points, c.round(ir.OpLoad, v.Type, c.newOrder(v).code(reduced, v.Type)), nil
 	}
+	if p := c.prefix(v); p != nil {
+		return points, c.round(ir.OpLoad, v.Type, p.code(reduced.len(), v.Type)), nil
+	}
 	body := c.reduction(v.Reduce, v.Body, reduced, v.Type)
 	return points, c.round(ir.OpLoad, v.Type, body), nil
 }
