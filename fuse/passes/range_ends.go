@@ -7,44 +7,89 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// endRanges shortens reduced ranges that the predicate bounds: sum[i: 8 where i < 7] is sum[i: 7]. Adaptive pooling is
-// written with ranges as long as the longest possible window, and with predicates for the length of each. If all
-// windows are equally long, they become plain windows. Bounds that depend on a row stay predicates. It reports whether
-// it has changed the value.
+// endRanges shortens reduced ranges that the predicate bounds: sum[i: 8 where i < 7] is sum[i: 7], and sum[i: N where i >= 32] x[i] is
+// sum[i: max(N - 32, 0)] x[i + 32]. Adaptive pooling is written with ranges as long as the longest possible window, and with
+// predicates for the length of each. If all windows are equally long, they become plain windows. Bounds that depend on a row
+// stay predicates. It reports whether it has changed the value.
 func endRanges(g *ir.Graph, v *ir.Value, facts ir.Facts) bool {
 	if v.Reduce == nil || v.Reduce.Where == nil || v.Reduce.Rank != nil || v.Reduce.Op.IsArg() {
 		return false // the result of an argmax is a place among all points of its ranges
 	}
 	facts.Within = v.Axes // only the axes: a bound has to be a size
 	var left *ir.Expr
-	shorter, ranges := map[*ir.Range]*ir.Expr{}, slices.Clone(v.Reduce.Ranges)
+	at, ranges := map[*ir.Range]*ir.Expr{}, slices.Clone(v.Reduce.Ranges)
 	for _, c := range ir.Conjuncts(v.Reduce.Where) {
-		if i := endedBy(c, ranges, facts); i >= 0 {
-			r := g.NewRange(ranges[i].Name, c.Args[1])
-			shorter[ranges[i]], ranges[i] = r.At(), r
-		} else {
+		b := boundOf(c)
+		i := slices.Index(ranges, b.of)
+		if i < 0 || !b.exact {
 			left = algebra.And(left, c)
 		}
+		if i < 0 || b.size.IsConst(0) {
+			continue
+		}
+		r := g.NewRange(b.of.Name, b.extent(facts))
+		ranges[i], at[b.of] = r, ir.Apply(ir.OpAdd, r.At(), b.first(facts))
 	}
-	if len(shorter) == 0 {
+	if len(at) == 0 {
 		return false
 	}
 	r := *v.Reduce
 	r.Ranges, r.Where = ranges, left
 	v.Reduce = &r
-	v.MapExprs(func(e *ir.Expr) *ir.Expr { return ir.Substitute(e, shorter) })
+	v.MapExprs(func(e *ir.Expr) *ir.Expr { return ir.Substitute(e, at) })
 	return true
 }
 
-// endedBy is the position of the range that a condition bounds by a size; -1 if it bounds none.
-func endedBy(cond *ir.Expr, ranges []*ir.Range, facts ir.Facts) int {
-	if cond.Op != ir.OpLt || cond.Args[0].Op != ir.OpRange || len(ir.FreeRanges(cond.Args[1])) > 0 || ir.Has(cond.Args[1], ir.OpLoad) {
-		return -1
+// A rangeBound is a condition that a range has to be below a size, or from one on.
+type rangeBound struct {
+	of    *ir.Range // nil for other conditions
+	size  *ir.Expr
+	from  bool
+	exact bool // whether the condition says no more
+}
+
+// alignedStart is what a number is rounded down to that a range begins at, so that vectors of elements stay whole.
+const alignedStart = 16
+
+// boundOf reads a condition as the index algebra writes it.
+func boundOf(cond *ir.Expr) rangeBound {
+	if cond.Op != ir.OpLt && cond.Op != ir.OpLe {
+		return rangeBound{}
 	}
-	i, end := slices.Index(ranges, cond.Args[0].Range), cond.Args[1]
-	if i < 0 || ir.Decide(ir.Apply(ir.OpLe, end, ranges[i].Extent), facts) != ir.True ||
-		ir.Decide(ir.Apply(ir.OpGe, end, ir.IntConst(0)), facts) != ir.True {
-		return -1
+	b := rangeBound{of: cond.Args[0].Range, size: cond.Args[1], exact: true}
+	if cond.Args[0].Op != ir.OpRange {
+		b.of, b.size, b.from = cond.Args[1].Range, cond.Args[0], true
 	}
-	return i
+	if len(ir.FreeRanges(b.size)) > 0 || ir.Has(b.size, ir.OpLoad) {
+		return rangeBound{}
+	}
+	if b.from == (cond.Op == ir.OpLt) {
+		b.size = ir.Apply(ir.OpAdd, b.size, ir.IntConst(1)) // i > n is i >= n + 1, i <= n is i < n + 1
+	}
+	if b.from && b.size.Op == ir.OpConst {
+		n := max(b.size.Int, 0)
+		b.size, b.exact = ir.IntConst(n-n%alignedStart), n%alignedStart == 0
+	}
+	return b
+}
+
+// first is the first point inside the bound.
+func (b rangeBound) first(facts ir.Facts) *ir.Expr {
+	if b.from {
+		return ir.Simplify(b.inside(), facts)
+	}
+	return ir.IntConst(0)
+}
+
+// extent is how many points are inside the bound.
+func (b rangeBound) extent(facts ir.Facts) *ir.Expr {
+	if b.from {
+		return ir.Simplify(ir.Apply(ir.OpSub, b.of.Extent, b.inside()), facts)
+	}
+	return ir.Simplify(b.inside(), facts)
+}
+
+// inside is the bound, brought into the range.
+func (b rangeBound) inside() *ir.Expr {
+	return ir.Apply(ir.OpMax, ir.Apply(ir.OpMin, b.size, b.of.Extent), ir.IntConst(0))
 }

@@ -135,7 +135,7 @@ func simplify(g *ir.Graph) {
 	facts := g.Facts()
 	for _, v := range g.Values {
 		simplifyValue(v, rules, facts)
-		if endRanges(g, v, facts) {
+		for endRanges(g, v, facts) { // one bound of each range at a time
 			dropUnits(v)
 			simplifyValue(v, rules, facts)
 		}
