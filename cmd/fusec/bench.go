@@ -90,7 +90,7 @@ func (c *benchCmd) Run(a *app) error {
 var benchTypes = []string{"f32", "bf16", "f16", "f64"}
 
 // peerModes are the ways in which a peer can run.
-var peerModes = []string{"eager", "compile", "max-autotune"}
+var peerModes = []string{"eager", "channels-last", "compile", "max-autotune"}
 
 func (c *benchCmd) validate() error {
 	if c.Repeat < 0 {
