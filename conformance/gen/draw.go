@@ -2,6 +2,7 @@ package gen
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"regexp"
 	"slices"
@@ -162,7 +163,7 @@ var declared = regexp.MustCompile(`^(\w+) is declared .*, but its value is (\w+)
 // large.
 func (d *drawer) accept(l *Line) bool {
 	p := &Program{Inputs: unique(l.Uses), Lines: []Line{*l}, Sizes: d.program.Sizes}
-	for name := range d.program.Sizes {
+	for _, name := range slices.Sorted(maps.Keys(d.program.Sizes)) {
 		p.Inputs = append(p.Inputs, Value{Name: "_" + name, Type: ir.Bool, Dims: []string{name}})
 	}
 	if !p.retype() {

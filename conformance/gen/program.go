@@ -14,6 +14,7 @@ package gen
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"regexp"
 	"slices"
@@ -178,11 +179,11 @@ func (p *Program) keepSymbols(needed map[string]bool) {
 		}
 	}
 	sizes := map[string]int64{}
-	for name, n := range p.Sizes {
+	for _, name := range slices.Sorted(maps.Keys(p.Sizes)) { // in order: a seed stands for one program
 		if !regexp.MustCompile(`\b` + name + `\b`).MatchString(all.String()) {
 			continue
 		}
-		sizes[name] = n
+		sizes[name] = p.Sizes[name]
 		binds := func(v Value) bool { return needed[v.Name] && slices.Contains(v.Dims, name) }
 		if slices.ContainsFunc(p.Inputs, binds) {
 			continue
