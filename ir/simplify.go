@@ -189,29 +189,12 @@ func (a *algebra) simplifyNode(e *Expr) *Expr {
 	return e.WithParts(a.simplify)
 }
 
-// selection simplifies a select, each branch for where its condition holds.
 func (a *algebra) selection(e *Expr) *Expr {
 	c := a.simplify(e.Args[0])
 	if c.Op == OpConst {
 		return a.simplify(e.Args[2-c.Int])
 	}
-	yes, no := a.branch(c, e.Args[1]), a.branch(a.negation(c), e.Args[2])
-	if c == e.Args[0] && yes == e.Args[1] && no == e.Args[2] {
-		return e
-	}
-	out := *e
-	out.Args = []*Expr{c, yes, no}
-	return &out
-}
-
-// branch simplifies e where a simplified condition holds, if that is one of indices and e has conditions too. What a condition of
-// data would simplify is often shared with what stands outside the branch, and would be computed twice.
-func (a *algebra) branch(cond, e *Expr) *Expr {
-	ofData := func(x *Expr) bool { return x.Op == OpLoad || x.Op == OpRead || x.Op == OpLocal }
-	if Contains(e, func(x *Expr) bool { return x.Op == OpSelect }) && !Contains(cond, ofData) {
-		return a.given(cond, e)
-	}
-	return a.simplify(e)
+	return e.WithParts(a.simplify)
 }
 
 // reduction simplifies a nested reduction with its ranges in scope.

@@ -22,18 +22,7 @@ func (a *algebra) given(cond, e *Expr) *Expr {
 	for _, part := range Operands(OpAnd, cond) {
 		inner.assume(part)
 	}
-	inner.learnExtents()
 	return inner.simplify(e)
-}
-
-// learnExtents notes that a range whose index is known to be at least 1 has a second point: where j of P * P + 1 is not 0, neither
-// is P.
-func (a *algebra) learnExtents() {
-	for _, r := range sortedByID(a.ranges) {
-		if least := a.least[a.intern(r.At())]; least > 0 {
-			a.learn(a.plus(a.extent(r), -1-least))
-		}
-	}
 }
 
 // assume adds a simplified condition to what is known. Results that were found before stay

@@ -60,7 +60,7 @@ func boundOf(cond *ir.Expr) rangeBound {
 	if cond.Args[0].Op != ir.OpRange {
 		b.of, b.size, b.from = cond.Args[1].Range, cond.Args[0], true
 	}
-	if len(ir.FreeRanges(b.size)) > 0 || ir.Has(b.size, ir.OpLoad) {
+	if b.of == nil || len(ir.FreeRanges(b.size)) > 0 || ir.Has(b.size, ir.OpLoad) {
 		return rangeBound{}
 	}
 	if b.from == (cond.Op == ir.OpLt) {
