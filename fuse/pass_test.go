@@ -170,11 +170,11 @@ var passTable = []passCase{
 		a[i] = sum[j: M where j < 3] x[i, j]
 		b[i] = sum[j: M where j < 4] x[i, j]
 		y = a * b }`,
-		`a[i] = sum[j: M where j < 3] x[i, j]; b[i] = sum[j: M where j < 4] x[i, j]; y[i] = a[i] * b[i]`},
+		`a[i] = sum[j: min(3, M)] x[i, j]; b[i] = sum[j: min(4, M)] x[i, j]; y[i] = a[i] * b[i]`},
 	{"a predicate ends a range", `graph g(x: f32[N, M], h: f32[N, 12]) -> (y: f32[N], z: f32[N]) {
 		y[i] = sum[j: M where 5 > j && j < M - 2] h[i, j] * x[i, j]
 		z[i] = max[j: 12 where j < 7 && j * 2 < i] h[i, j] }`,
-		`y[i] = sum[j: M where j < 5 && j + 2 < M] h[i, j] * x[i, j]; z[i] = max[j: 7 where j * 2 < i] h[i, j]`},
+		`y[i] = sum[j: min(5, M) where j + 2 < M] h[i, j] * x[i, j]; z[i] = max[j: 7 where j * 2 < i] h[i, j]`},
 	{"a predicate keeps the places of an argmax", `graph g(h: f32[N, 3, 12]) -> (y: i64[N]) {
 		y[i] = argmax[k: 3, j: 12 where j < 7] h[i, k, j] }`,
 		`y[i] = argmax[k: 3, j: 12 where j < 7] h[i, k, j]`},
