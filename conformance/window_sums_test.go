@@ -17,6 +17,9 @@ var windowSums = []row{
 		part[s: H, o: C, c: C, i: 3, j: 3] = sum[p: 4, q: 4 * H, n: N] f32(dy[n, o, s * 4 + p, q]) * (x[n, c, s * 4 + p + i - 1, q + j - 1] else 0.0) }`},
 	{name: "strides", src: `@bench(N=32, C=128, H=28) graph g(dy: f16[N, C, H, H], x: f16[N, C, 2 * H, 2 * H]) -> (dw: f32[C, C, 3, 3]) {
 		dw[o: C, c: C, i: 3, j: 3] = sum[n: N, p: H, q: H] f32(dy[n, o, p, q]) * (x[n, c, p * 2 + i - 1, q * 2 + j - 1] else 0.0) }`},
+	{name: "whole parts", src: `@bench(N=512) graph g(dy: bf16[N, 16, 16, 16], x: bf16[N, 16, 16, 16]) -> (dw: bf16[16, 16, 3, 3]) {
+		dw[o: 16, c: 16, i: 3, j: 3] = bf16(sum[n: N, p: 16, q: 16] f32(dy[n, o, p, q]) * (x[n, c, p + i - 1, q + j - 1] else 0.0)) }`,
+		sizes: [][]int64{{1}, {3}}},
 	{name: "lines in tf32", src: `@tf32 @bench(N=64, C=48, H=4096) graph g(dy: f32[N, C, H], x: f32[N, C, H]) -> (dw: f32[C, C, 5]) {
 		dw[o: C, c: C, i: 5] = sum[n: N, p: H] dy[n, o, p] * (x[n, c, p + 3 * i - 6] else 0.0) }`},
 }
@@ -24,7 +27,7 @@ var windowSums = []row{
 func windowSumFamilies() []family {
 	return []family{{name: "sums over planes", rows: windowSums, sizes: [][]int64{{2, 8, 9}, {3, 16, 20}, {1, 5, 8}, {8, 40, 3}, {0, 8, 8}},
 		plan: func(p *ir.Plan) bool {
-			return slices.ContainsFunc(p.Kernels, func(k *ir.Kernel) bool { return k.Template == ir.ContractTemplate && len(k.Cols) > 0 })
+			return slices.ContainsFunc(p.Kernels, func(k *ir.Kernel) bool { return k.Template == ir.ContractTemplate && len(k.Cols) > 1 })
 		},
 		on: append(races(nil), pass{engine: "gpu", most: 1 << 22}), compile: inTurn(true, "sm_90a", "sm_80")}}
 }

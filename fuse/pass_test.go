@@ -46,6 +46,9 @@ func TestPassesKeepResults(t *testing.T) {
 		passCase{name: "windows of a view", src: `@bench(S=4096) graph g(x: bf16[2, 64, S], w: bf16[64, 64, 3]) -> (y: bf16[2, 64, 2 * S]) {
 			y = conv1d(upsample_nearest1d(x, 2), w, padding=1)
 		}`},
+		passCase{name: "windows as long as planes", src: `@bench(S=4096) graph g(dy: bf16[8, 64, S], x: bf16[8, 64, S]) -> (dw: f32[64, 64, 3]) {
+			dw[o: 64, c: 64, i: 3] = sum[n: 8, p: S] f32(dy[n, o, p]) * (x[n, c, p + i - 1] else 0.0)
+		}`},
 		passCase{name: "windows in parts", src: `@bench(S=65536) graph g(x: f32[2, 32, S], w: f32[128, 32, 5]) -> (y: f32[2, 128, S]) {
 			y = conv1d(x, w, padding=2)
 		}`},

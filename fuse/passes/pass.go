@@ -39,6 +39,7 @@ var All = []Pass{
 	{Name: "phases-together", Doc: "sum over the points that a residue picks, short sums and products in one value", Run: splitPhasesForTiles, On: ir.Device.TensorCores},
 	{Name: "window-views", Doc: "give views through which convolutions read their inputs values of their own", Run: layViews, On: ir.Device.TensorCores},
 	{Name: "window-parts", Doc: "multiply f32 in convolutions as sums of parts of bf16", Run: multiplyWindowParts, On: ir.Device.Warpgroups},
+	{Name: "window-sums", Doc: "cut long sums over windows with few results into partial ones", Run: splitWindowSums, On: ir.Device.TensorCores},
 	{Name: "windows", Doc: "lay operands of convolutions out with their channels last", Run: layWindows, On: ir.Device.TensorCores},
 	{Name: "inline", Doc: "substitute cheap producers into their readers", Run: inlineCheap},
 	{Name: "places", Doc: "compute what follows the sums of phases where these are", Run: placePhases},
