@@ -11,6 +11,7 @@ var boundedRows = []row{
 		z[j: M] = min[i: N where i >= M / 2 && (i % 2 == 0 || j > 3)] x[i, j] }`},
 	{name: "the last two", src: `graph g(x: f64[N, M]) -> (y: f64[N]) { y[i: N] = prod[k: M where k >= M - 2] x[i, k] }`},
 	{name: "a band beside a bound", src: `graph g(x: i16[N, M]) -> (y: i16[N]) { y[i: N] = max[k: M where k >= i && k < i + 3 && k < 20] x[i, k] }`},
+	{name: "between sizes", src: `graph g(x: f32[N, M]) -> (y: f32[N]) { y[i: N] = sum[k: max(M - max(N - 2, 0), 0)] x[i, k] }`},
 	{name: "places", src: `graph g(x: bf16[N, M]) -> (y: i64[N]) { y[i: N] = argmax[k: M where k >= 2 && k < 33] x[i, k] }`},
 	{name: "products of a part", src: `graph g(x: bf16[N, K], w: bf16[K, M]) -> (y: f32[N, M]) {
 		y[i: N, j: M] = sum[k: K where k >= 32 && k < M] f32(x[i, k]) * w[k, j] }`,

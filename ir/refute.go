@@ -57,7 +57,7 @@ func (a *algebra) allows(i int) bool {
 		}
 	}
 	for _, m := range a.facts.Multiples {
-		if v := a.sampled(a.poly(m.Size), i); !v.fits || v.value%m.By != 0 {
+		if v := a.sampledAtom(m.Size, i); !v.fits || v.value%m.By != 0 { // as it is written: to simplify a size may lead back here
 			return false
 		}
 	}
