@@ -7,8 +7,8 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// endRanges shortens reduced ranges that the predicate bounds: sum[i: 8 where i < 7] is sum[i: 7], and sum[i: N where i >= 32] x[i] is
-// sum[i: max(N - 32, 0)] x[i + 32]. Adaptive pooling is written with ranges as long as the longest possible window, and with
+// endRanges shortens reduced ranges that the predicate bounds: sum[i: 8 where i < 7] is sum[i: 7], and sum[i: 96 where i >= 32] x[i] is
+// sum[i: 64] x[i + 32]. Adaptive pooling is written with ranges as long as the longest possible window, and with
 // predicates for the length of each. If all windows are equally long, they become plain windows. Bounds that depend on a row
 // stay predicates. It reports whether it has changed the value.
 func endRanges(g *ir.Graph, v *ir.Value, facts ir.Facts) bool {
@@ -27,8 +27,9 @@ func endRanges(g *ir.Graph, v *ir.Value, facts ir.Facts) bool {
 		if i < 0 || b.size.IsConst(0) {
 			continue
 		}
-		r := g.NewRange(b.of.Name, b.extent(facts))
-		ranges[i], at[b.of] = r, ir.Apply(ir.OpAdd, r.At(), b.first(facts))
+		extent, first := b.cut(facts)
+		r := g.NewRange(b.of.Name, extent)
+		ranges[i], at[b.of] = r, ir.Apply(ir.OpAdd, r.At(), first)
 	}
 	if len(at) == 0 {
 		return false
@@ -73,23 +74,11 @@ func boundOf(cond *ir.Expr) rangeBound {
 	return b
 }
 
-// first is the first point inside the bound.
-func (b rangeBound) first(facts ir.Facts) *ir.Expr {
+// cut is how many points of the range are inside the bound, and the first of them.
+func (b rangeBound) cut(facts ir.Facts) (extent, first *ir.Expr) {
+	at := ir.Simplify(ir.Apply(ir.OpMax, ir.Apply(ir.OpMin, b.size, b.of.Extent), ir.IntConst(0)), facts) // the bound, brought into the range
 	if b.from {
-		return ir.Simplify(b.inside(), facts)
+		return ir.Simplify(ir.Apply(ir.OpSub, b.of.Extent, at), facts), at
 	}
-	return ir.IntConst(0)
-}
-
-// extent is how many points are inside the bound.
-func (b rangeBound) extent(facts ir.Facts) *ir.Expr {
-	if b.from {
-		return ir.Simplify(ir.Apply(ir.OpSub, b.of.Extent, b.inside()), facts)
-	}
-	return ir.Simplify(b.inside(), facts)
-}
-
-// inside is the bound, brought into the range.
-func (b rangeBound) inside() *ir.Expr {
-	return ir.Apply(ir.OpMax, ir.Apply(ir.OpMin, b.size, b.of.Extent), ir.IntConst(0))
+	return at, ir.IntConst(0)
 }
