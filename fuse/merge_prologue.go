@@ -1,6 +1,7 @@
 package fuse
 
 import (
+	"maps"
 	"math"
 	"slices"
 
@@ -159,7 +160,65 @@ func (f *fuser) oneSide(a, b *region, v *ir.Value, al *alignment) *form.Refusal 
 	if left == nil || loadsOf(right, a) || !algebra.Subset(folded, form.AxesIn(v, left)) || algebra.Subset(form.AxesIn(v, right), form.AxesIn(v, left)) {
 		return form.Refuse(ir.ReasonIndexMismatch, v.Origin.Span, "both operands of %s are computed from the same rows", v.Name)
 	}
+	return crosses(v, left, right, &computed{in: []*region{a, b}, axes: map[*ir.Value]map[*ir.Range]bool{}})
+}
+
+// crosses refuses a product whose elements are not what their indices say: a softmax of equal scores is the same for
+// all rows, and a constant matrix has no columns. Once they are computed in the product's kernel, it has no two sides.
+func crosses(v *ir.Value, left, right *ir.Expr, c *computed) *form.Refusal {
+	m, n := c.ranges(left), c.ranges(right)
+	summed := func(side map[*ir.Range]bool) bool {
+		return slices.ContainsFunc(v.Reduce.Ranges, func(r *ir.Range) bool { return side[r] })
+	}
+	rows, columns := false, false
+	for _, axis := range v.Axes {
+		if !m[axis] && !n[axis] && !algebra.IsUnit(axis) {
+			return form.Refuse(ir.ReasonIndexMismatch, v.Origin.Span, "%s is the same for all %s", v.Name, axis.Name)
+		}
+		rows, columns = rows || m[axis] && !n[axis], columns || n[axis] && !m[axis]
+	}
+	if !summed(m) || !summed(n) || !rows || !columns {
+		return form.Refuse(ir.ReasonIndexMismatch, v.Origin.Span, "an operand of %s is the same for all its rows or columns", v.Name)
+	}
 	return nil
+}
+
+// computed asks on which ranges expressions depend where the members of some regions are computed, not read.
+type computed struct {
+	in   []*region
+	axes map[*ir.Value]map[*ir.Range]bool // of members asked about before
+}
+
+// ranges are the free ranges of an expression, less those that only choose among equal elements of a member.
+func (c *computed) ranges(e *ir.Expr) map[*ir.Range]bool {
+	out := map[*ir.Range]bool{}
+	ir.Walk(e, func(e *ir.Expr) bool {
+		switch {
+		case e.Op == ir.OpRange:
+			out[e.Range] = true
+		case e.Op == ir.OpLoad && slices.ContainsFunc(c.in, func(r *region) bool { return r.has(e.From) }):
+			for i, axis := range e.From.Axes {
+				if c.of(e.From)[axis] {
+					maps.Copy(out, c.ranges(e.Args[i]))
+				}
+			}
+			return false
+		}
+		return true
+	})
+	return out
+}
+
+// of are the ranges of a member that its elements depend on.
+func (c *computed) of(v *ir.Value) map[*ir.Range]bool {
+	if c.axes[v] == nil {
+		c.axes[v] = c.ranges(v.Body)
+		if v.Reduce != nil {
+			maps.Copy(c.axes[v], c.ranges(v.Reduce.Where))
+			maps.Copy(c.axes[v], c.ranges(v.Reduce.Rank))
+		}
+	}
+	return c.axes[v]
 }
 
 // loadsOf reports whether an expression loads a member of a region.

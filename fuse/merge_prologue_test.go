@@ -45,6 +45,33 @@ func rowProgram(name string, columns int) string {
 		" C,", fmt.Sprintf(" %d,", columns), "[C]", fmt.Sprintf("[%d]", columns)).Replace(rowPrograms[name])
 }
 
+// equalRows are products one side of which is the same for all rows or columns, once it is computed and not read.
+var equalRows = map[string]string{
+	"all of them": `graph g(w: f32[16]) -> (y: f32[16, 16]) { v = w + full(2, 16, 16)
+		y = attention(v, v, v, causal=false) }`,
+	"queries": `graph g(w: f32[32], v: f32[32, 24]) -> (y: f32[40, 24]) { y = softmax(w + full(2, 40, 32)) @ v }`,
+	"keys":    `graph g(w: f32[M], v: f32[32, 24]) -> (y: f32[M, 24]) { y = softmax(w[:, none] + full(2, M, 32)) @ v }`,
+	"values":  `graph g(x: f32[40, 32], w: f32[32]) -> (y: f32[40, 24]) { y = softmax(x) @ (w[:, none] + full(2, 32, 24)) }`,
+	"batched": `graph g(w: f32[32], x: f32[7, 32], v: f32[7, 32, 24]) -> (y: f32[7, 40, 24]) { s[b, i: 40, j] = w[j] * 2 + x[b, j]
+		y = softmax(s) @ v }`,
+	"rows of a batch": `graph g(w: f32[32], x: f32[7, 32], v: f32[32, 24]) -> (y: f32[7, 40, 24]) { s[b, i: 40, j] = w[j] * 2 + x[b, j]
+		y = softmax(s) @ v }`,
+}
+
+// TestProloguesOfEqualRows: such products have no two sides in one kernel with what they are computed from.
+func TestProloguesOfEqualRows(t *testing.T) {
+	for name, src := range equalRows {
+		t.Run(name, func(t *testing.T) {
+			p := planOf(t, src)
+			for _, k := range p.Kernels {
+				for _, v := range k.Variants {
+					assert.NotEqual(t, ir.RowProductMapping, v.Schedule.Mapping, "%s", src)
+				}
+			}
+		})
+	}
+}
+
 // TestPrologues compares plans with their graphs, and asks for one kernel a product.
 func TestPrologues(t *testing.T) {
 	for name := range rowPrograms {
