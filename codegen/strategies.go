@@ -50,6 +50,9 @@ func pointwiseStrategies() map[ir.Strategy]spelled {
 			defines: tileDefines, blocks: tileGrid},
 		ir.PointwiseFlattened: {traits: flattened, body: func(e *emitter) { newPointwise(e).flattened() },
 			blocks: flattenedBlocks},
+		ir.PointwiseInterleaved: {traits: tile, body: func(e *emitter) { newPointwise(e).interleaved() },
+			preludes: func(*ir.Kernel, *ir.Variant) string { return skeleton.Text("runs") },
+			defines:  interleavedDefines, blocks: interleavedGrid},
 	}
 }
 

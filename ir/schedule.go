@@ -91,6 +91,10 @@ const (
 	// the rows: each thread has Vector consecutive points of all rows together, which may begin in
 	// one row of memory and end in a later one.
 	FlattenedMapping
+	// InterleavedMapping is FlatMapping for pointwise kernels that read tensors in which the elements of
+	// Variant.Across lie next to each other, and behind them those of the next point of the innermost range: a
+	// block copies the elements of TileN such points, TileM of each, to shared memory as one run.
+	InterleavedMapping
 )
 
 // Multiplier is the unit that multiplies in a contraction.
@@ -421,7 +425,7 @@ func (m Mapping) String() string {
 	return [...]string{
 		"flat", "row", "contract", "tile", "attend", "attend warpgroup", "warpgroup", "split-k", "gemv", "row product",
 		"sort", "select", "select pieces", "merge",
-		"scatter", "scatter once", "scatter bins", "histogram", "chain", "chain warpgroup", "flattened",
+		"scatter", "scatter once", "scatter bins", "histogram", "chain", "chain warpgroup", "flattened", "interleaved",
 	}[m]
 }
 
@@ -448,7 +452,7 @@ type Schedule struct {
 	Items           int // RowMapping and RowProductMapping with Keep: vectors each thread holds of a row; keys of a scatter
 	MinBlocks       int // blocks that registers should let a multiprocessor hold; 0 leaves it to the compiler
 	Unroll          int // vectors, pieces or columns in flight in a pass of a looped reduction; vectors of a chunk, or of a place of a scatter
-	// TileM is, in mappings of products, rows of M of one tile; in TileMapping points of Across;
+	// TileM is, in mappings of products, rows of M of one tile; in TileMapping and InterleavedMapping points of Across;
 	// in FlatMapping a thread's neighbours of Stencil.Down;
 	// in mappings of scatters places of a block, in HistogramMapping rows.
 	TileM int

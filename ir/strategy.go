@@ -12,6 +12,7 @@ const (
 	PointwiseBatch
 	PointwiseTile
 	PointwiseFlattened
+	PointwiseInterleaved
 
 	ColumnLoop
 	ColumnStencil
@@ -88,6 +89,8 @@ var strategies = [strategyCount]StrategyInfo{
 		Mapping: TileMapping, Needs: KnobTileM | KnobTileN, Parts: PartAcross | PartStaged},
 	PointwiseFlattened: {Name: "pointwise flattened", Doc: "each thread computes a vector of all rows together, which may run across the ends of rows",
 		Mapping: FlattenedMapping, Apart: true},
+	PointwiseInterleaved: {Name: "pointwise interleaved", Doc: "reads whose lanes alternate with a short range pass through shared memory, as the run that holds them",
+		Mapping: InterleavedMapping, Needs: KnobTileM | KnobTileN, Parts: PartAcross | PartStaged},
 
 	ColumnLoop: {Name: "column loop", Doc: "each thread folds the columns of its rows by itself",
 		Mapping: FlatMapping, Takes: KnobUnroll, Parts: PartColumns, May: PartLastBlock, Apart: true},

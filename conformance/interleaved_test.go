@@ -1,0 +1,43 @@
+package conformance
+
+import (
+	"slices"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// interleaved are programs that read tensors whose elements for neighbouring lanes alternate with those of a short range.
+// The sizes have several blocks, whole and partial vectors, runs that begin anywhere, and no elements.
+var interleaved = []row{
+	{name: "taps", src: `graph g(w: bf16[O, C, 3, 3]) -> (y: bf16[O, 3, 3, C]) { y = permute(w, (0, 2, 3, 1)) }`,
+		sizes: [][]int64{{2, 24}, {3, 136}, {1, 17}, {3, 33}, {2, 15}, {1, 1100}, {0, 16}}},
+	{name: "taps of a number of channels", src: `graph g(w: f16[O, 67, 5, 5]) -> (y: f16[O, 5, 5, 67]) { y = permute(w, (0, 2, 3, 1)) }`,
+		sizes: [][]int64{{1}, {3}}},
+	{name: "colours", src: `graph g(x: u8[N, H, W, 3], m: f32[3]) -> (y: f32[N, 3, H, W]) { y[n, c, h, w] = f32(x[n, h, w, c]) / 255 - m[c] }`,
+		sizes: [][]int64{{2, 7, 24}, {1, 5, 17}, {1, 1, 1030}, {3, 4, 4}}},
+	{name: "parts of complex numbers", src: `graph g(z: f32[N, 2], w: f16[N, 2], s: f32[N]) -> (y: f32[2, N]) { y[i, j] = z[j, i] * f32(w[j, i]) + s[j] }`,
+		sizes: [][]int64{{24}, {17}, {2060}, {1025}}},
+	{name: "in wide elements", src: `graph g(x: f64[N, M, 7]) -> (y: f64[N, 7, M]) { y = exp(transpose(x, 1, 2)) }`,
+		sizes: [][]int64{{2, 24}, {3, 17}, {1, 300}}},
+	{name: "in bytes", src: `graph g(x: i8[N, M, 31]) -> (y: i8[N, 31, M]) { y = abs(transpose(x, 1, 2)) }`,
+		sizes: [][]int64{{2, 24}, {3, 17}, {1, 300}}},
+	{name: "in powers of two", src: `graph g(x: f32[M, 16], z: bool[M, 16]) -> (y: f32[16, M], s: i8[16, M]) {
+		y = transpose(where(z, x, -x))
+		s = i8(transpose(z)) }`,
+		sizes: [][]int64{{24}, {17}, {300}}},
+	{name: "behind a border", src: `graph g(x: bf16[N + 1, 3 * M + 2]) -> (y: bf16[N, 3, M]) { y[n, c, m] = x[n + 1, 3 * m + c + 1] }`,
+		sizes: [][]int64{{2, 24}, {3, 17}, {2, 300}}},
+	{name: "beside a gather", src: `graph g(x: f32[K, M, 4], at: i32[N]) -> (y: f32[N, 4, M]) { y[n, c, m] = x[at[n], m, c] else 7 }`,
+		sizes: [][]int64{{5, 24, 3}, {2, 17, 4}}},
+}
+
+func interleavedFamilies() []family {
+	takes := func(p *ir.Plan) bool {
+		return slices.ContainsFunc(p.Launched(), func(k *ir.Kernel) bool {
+			return slices.ContainsFunc(k.Variants, func(v *ir.Variant) bool { return v.Strategy == ir.PointwiseInterleaved })
+		})
+	}
+	return []family{{name: "interleaved", rows: interleaved[:len(interleaved)-1], plan: takes, planned: []string{"sm_90a", "sm_80"}, exact: tolerant,
+		on: slices.Concat(races(nil), []pass{{engine: "cpu"}, {engine: "gpu"}}), compile: inTurn(false, "sm_90a", "sm_80")},
+		{name: "interleaved, gathered", rows: interleaved[len(interleaved)-1:], on: slices.Concat(races(nil), []pass{{engine: "gpu"}})}}
+}
