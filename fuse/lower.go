@@ -144,7 +144,30 @@ func (lo *lowering) member(v *ir.Value) {
 	}
 	if lo.buffers[v] != nil {
 		lo.store(v)
+		if lo.comparesStored(v) {
+			lo.value[v] = ir.Cast(ir.Cast(lo.value[v], v.Type), v.Type.Info().Compute)
+		}
 	}
+}
+
+// comparesStored reports whether the kernel stores a value in a narrower type than it computes in, and looks for an extreme
+// among the results. Other kernels may compare what they read with that extreme: exp(x - max(x)) is at most 1 for the x of
+// which the maximum is taken, but may be infinite for an x that is rounded up. So this kernel too takes the value as stored.
+func (lo *lowering) comparesStored(v *ir.Value) bool {
+	if !v.Type.IsFloat() || v.Type.Info().Compute == v.Type {
+		return false
+	}
+	follows := map[*ir.Value]bool{v: true}
+	for _, u := range lo.r.members[slices.Index(lo.r.members, v)+1:] {
+		if !slices.ContainsFunc(lo.loads[u], func(l *ir.Expr) bool { return follows[l.From] }) {
+			continue
+		}
+		if u.Reduce != nil && u.Reduce.Op.Ordered() {
+			return true
+		}
+		follows[u] = u.Reduce == nil // what follows from a sum is no element any more
+	}
+	return false
 }
 
 func (lo *lowering) fold(v *ir.Value, at map[*ir.Range]*ir.Expr, body *ir.Expr) *ir.Expr {

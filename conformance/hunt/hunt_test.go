@@ -158,6 +158,7 @@ func (h *campaign) program(seed uint64, engines []Engine) {
 	}
 	h.t.Errorf("seed %d: %v", seed, f)
 	if *huntOut != "" {
+		require.NoError(h.t, os.MkdirAll(*huntOut, 0o755))
 		name := fmt.Sprintf("%s_%d.fuse", f.Engine, seed)
 		require.NoError(h.t, os.WriteFile(filepath.Join(*huntOut, name), []byte(Found(f.Program, f.Err.Error()+" ("+f.Stage+")")), 0o644))
 	}

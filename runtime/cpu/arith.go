@@ -121,11 +121,11 @@ func (g *gen) applyInt(e *ir.Expr, args []operand) operand {
 	}, args...)
 }
 
-// round brings a computed value to its type: integers wrap always, floats
-// narrower than f32 are rounded in strict kernels.
+// round brings a computed value to its type: integers wrap, and floats narrower than f32 are rounded. Kernels have such
+// types only where the plan says that a value is rounded.
 func (g *gen) round(t ir.DType, o operand) operand {
 	switch {
-	case t.IsFloat() && g.strict && t.Size() < 4:
+	case t.IsFloat() && t.Size() < 4:
 		return g.roundFloat(t, o)
 	case !t.IsInt() || t.Size() == 8:
 		return o
@@ -152,8 +152,7 @@ func (g *gen) roundFloat(t ir.DType, o operand) operand {
 	}, o)
 }
 
-// cast converts o between types. Among the floats of one class it only rounds,
-// and that in strict kernels only.
+// cast converts o between types. Among the floats of one class it only rounds.
 func (g *gen) cast(from, to ir.DType, o operand) operand {
 	a, b := classOf(from), classOf(to)
 	switch {
@@ -206,13 +205,9 @@ func (g *gen) floatToInt(to ir.DType, o operand) operand {
 	}, o)
 }
 
-// intToFloat rounds once, straight from the integer; to floats narrower than f32 in strict
-// kernels only.
+// intToFloat rounds once, straight from the integer.
 func (g *gen) intToFloat(t ir.DType, o operand) operand {
 	to := classOf(t)
-	if !g.strict && t.Size() < 4 {
-		t = ir.F32
-	}
 	switch {
 	case !o.vec:
 		return g.emit(to, false, 0, func(w *worker, i *instr) { w.sf[i.dst.reg] = num.FromInt(t, w.si[i.src[0].reg]) }, o)

@@ -321,12 +321,12 @@ func product[T element](a []T) T {
 	return p
 }
 
-// behind looks through casts that change nothing here and through locals that are
-// not held anywhere.
+// behind looks through casts that change nothing here, which are all among floats of one class but those to types narrower
+// than f32, and through locals that are not held anywhere.
 func (g *gen) behind(e *ir.Expr) *ir.Expr {
 	for {
 		switch {
-		case e.Op == ir.OpCast && classOf(e.Args[0].Type) == classOf(e.Type):
+		case e.Op == ir.OpCast && classOf(e.Args[0].Type) == classOf(e.Type) && (e.Type.Size() >= 4 || e.Type == e.Args[0].Type):
 			e = e.Args[0]
 		case e.Op == ir.OpLocal && e.Local.Def != nil && !g.isKept(e.Local):
 			e = e.Local.Def
