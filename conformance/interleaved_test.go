@@ -31,6 +31,21 @@ var interleaved = []row{
 		sizes: [][]int64{{5, 24, 3}, {2, 17, 4}}},
 }
 
+// turnedPlanes read planes that lie one behind the other, with their elements next to each other in the result. Rows of a plane
+// begin anew in what is read, and not in what is stored.
+var turnedPlanes = []row{
+	{name: "each second pixel", src: `graph g(x: bf16[N, C, 28, 28]) -> (y: bf16[N, 14, 14, C]) { y = permute(x[:, :, ::2, ::2], (0, 2, 3, 1)) }`,
+		sizes: [][]int64{{2, 24}, {1, 17}, {1, 130}, {2, 15}, {0, 64}}},
+	{name: "each third pixel of odd planes", src: `graph g(x: f32[N, C, 20, 23]) -> (y: f32[N, 7, 8, C]) { y = permute(x[:, :, ::3, ::3], (0, 2, 3, 1)) * 2 }`,
+		sizes: [][]int64{{2, 24}, {1, 17}, {1, 130}}},
+	{name: "a part of each plane", src: `graph g(x: f16[N, C, H + 3, 9], b: f16[C]) -> (y: f16[N, H, 7, C]) { y[n, h: H, w: 7, c] = x[n, c, h + 2, w + 1] + b[c] }`,
+		sizes: [][]int64{{2, 24, 5}, {1, 17, 9}, {1, 130, 4}}},
+	{name: "with a border", src: `graph g(x: i8[N, C, H, 30]) -> (y: f32[N, H + 2, 32, C]) { y[n, h: H + 2, w: 32, c] = f32(x[n, c, h - 1, w - 1] else 3) }`,
+		sizes: [][]int64{{2, 24, 5}, {1, 17, 9}, {1, 130, 1}}},
+	{name: "two planes, one of them whole", src: `graph g(x: bf16[N, C, 14, 14], z: bf16[N, C, 7, 7]) -> (y: bf16[N, 7, 7, C]) { y = permute(x[:, :, ::2, 1::2] + z, (0, 2, 3, 1)) }`,
+		sizes: [][]int64{{2, 24}, {1, 17}, {1, 130}}},
+}
+
 func interleavedFamilies() []family {
 	takes := func(p *ir.Plan) bool {
 		return slices.ContainsFunc(p.Launched(), func(k *ir.Kernel) bool {
@@ -39,5 +54,7 @@ func interleavedFamilies() []family {
 	}
 	return []family{{name: "interleaved", rows: interleaved[:len(interleaved)-1], plan: takes, planned: []string{"sm_90a", "sm_80"}, exact: tolerant,
 		on: slices.Concat(races(nil), []pass{{engine: "cpu"}, {engine: "gpu"}}), compile: inTurn(false, "sm_90a", "sm_80")},
+		{name: "turned planes", rows: turnedPlanes, plan: func(p *ir.Plan) bool { return p.Kernels[0].Variants[0].Strategy == ir.PointwiseTile },
+			planned: []string{"sm_90a", "sm_80"}, on: slices.Concat(races(nil), []pass{{engine: "cpu"}, {engine: "gpu"}}), compile: inTurn(false, "sm_90a", "sm_80")},
 		{name: "interleaved, gathered", rows: interleaved[len(interleaved)-1:], on: slices.Concat(races(nil), []pass{{engine: "gpu"}})}}
 }

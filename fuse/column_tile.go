@@ -140,14 +140,18 @@ func (lo columnKernel) stage(v *ir.Variant, lane *ir.Range, assume bool) *ir.Ran
 }
 
 // walkedRow returns the row range along which a read walks memory, and its step: the shortest, of few elements, so that a line
-// of memory has what several threads read.
+// of memory has what several threads read. Of a plane that is one range, that is the step within a row of it.
 func (lo columnKernel) walkedRow(read *ir.Expr) (along *ir.Range, step int64) {
 	for _, r := range lo.k.Rows {
 		if algebra.UnitStride(read, r) {
 			return r, 1
 		}
-		stride, ok := ir.Stride(read.Args[0], r, lo.positive())
-		if ok && stride.Op == ir.OpConst && stride.Int > 1 && stride.Int <= tileSteps && (along == nil || stride.Int < step) {
+		offset, moving := read.Args[0], r
+		if lo.plane != nil && r == lo.plane.points {
+			offset, moving = lo.inRow(offset)
+		}
+		stride, ok := ir.Stride(offset, moving, lo.positive())
+		if ok && stride.Op == ir.OpConst && stride.Int >= 1 && stride.Int <= tileSteps && (along == nil || stride.Int < step) {
 			along, step = r, stride.Int
 		}
 	}

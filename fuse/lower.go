@@ -48,6 +48,7 @@ func (pr *program) lower(r *region, buffers map[*ir.Value]*ir.Buffer, p *lastBlo
 	sort.Slice(lo.k.Args, func(i, j int) bool { return lo.k.Args[i].Index < lo.k.Args[j].Index })
 	if r.stream == nil && r.folded == nil && lo.order == nil {
 		lo.joinRanges()
+		lo.joinPlane()
 	}
 	lo.k.Mantissa = lo.mantissa()
 	for _, s := range lo.stores {

@@ -30,7 +30,7 @@ func (lo *lowering) joinAll(ranges []*ir.Range) []*ir.Range {
 		if part != lo.parts[ranges[d+1]] {
 			continue
 		}
-		if t := lo.join(ranges[d], ranges[d+1]); t != nil {
+		if t := lo.join(ranges[d], ranges[d+1], nil); t != nil {
 			if part {
 				lo.parts[t] = true
 			}
@@ -41,8 +41,8 @@ func (lo *lowering) joinAll(ranges []*ir.Range) []*ir.Range {
 }
 
 // join replaces outer*|inner| + inner by a new range t in every expression of the kernel. It returns
-// nil, and changes nothing, if t would have to be divided to give outer or inner.
-func (lo *lowering) join(outer, inner *ir.Range) *ir.Range {
+// nil, and changes nothing, if t would have to be divided to give outer or inner, but in expressions that may divide.
+func (lo *lowering) join(outer, inner *ir.Range, may func(*ir.Expr) bool) *ir.Range {
 	if lo.splitsWindow(outer, inner) {
 		return nil
 	}
@@ -53,7 +53,7 @@ func (lo *lowering) join(outer, inner *ir.Range) *ir.Range {
 	fresh := make([]*ir.Expr, len(roots))
 	for i, root := range roots {
 		fresh[i] = ir.Simplify(ir.Substitute(*root.expr, with), lo.inside(root.level))
-		if algebra.Divisions(fresh[i]) > algebra.Divisions(*root.expr) {
+		if algebra.Divisions(fresh[i]) > algebra.Divisions(*root.expr) && (may == nil || !may(*root.expr)) {
 			return nil
 		}
 	}
