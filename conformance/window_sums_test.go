@@ -24,10 +24,30 @@ var windowSums = []row{
 		dw[o: C, c: C, i: 5] = sum[n: N, p: H] dy[n, o, p] * (x[n, c, p + 3 * i - 6] else 0.0) }`},
 }
 
+// productSums are gradients of the weights of products: few results, each a sum over all places of all images or texts. One of
+// the ranges is an axis of partial results.
+var productSums = []row{
+	{name: "images", src: `@bench(N=32, C=64, H=3136) graph g(dy: bf16[N, C, H], x: bf16[N, 72, H]) -> (dw: bf16[C, 72]) {
+		dw[o: C, c: 72] = bf16(sum[n: N, p: H] f32(dy[n, o, p]) * f32(x[n, c, p])) }`},
+	{name: "texts, scaled", src: `@bench(N=16, C=64, H=2048) graph g(dy: f16[N, H, C], x: f16[N, H, 40], s: f32[C]) -> (dw: f32[40, C]) {
+		dw = einsum("btc,bto->co", f32(x), f32(dy)) * s }`},
+	{name: "of few images, line by line", src: `@bench(N=4, C=64, H=256) graph g(dy: bf16[N, C, H, H], x: bf16[N, C, H, H]) -> (dw: f32[C, C]) {
+		dw[o: C, c: C] = sum[n: N, p: H, q: H] f32(dy[n, o, p, q]) * f32(x[n, c, p, q]) }`},
+	{name: "in tf32", src: `@tf32 @bench(N=32, C=64, H=2048) graph g(dy: f32[N, C, H], x: f32[N, 24, H]) -> (dw: f32[C, 24]) {
+		dw[o: C, c: 24] = sum[n: N, p: H] dy[n, o, p] * x[n, c, p] }`},
+	{name: "of heads", src: `@bench(N=32, C=64, H=2048) graph g(dy: bf16[N, 2, C, H], x: bf16[N, 2, 24, H]) -> (dw: bf16[2, C, 24]) {
+		dw[h: 2, o: C, c: 24] = bf16(sum[n: N, p: H] f32(dy[n, h, o, p]) * f32(x[n, h, c, p])) }`},
+}
+
 func windowSumFamilies() []family {
-	return []family{{name: "sums over planes", rows: windowSums, sizes: [][]int64{{2, 8, 9}, {3, 16, 20}, {1, 5, 8}, {8, 40, 3}, {0, 8, 8}},
-		plan: func(p *ir.Plan) bool {
-			return slices.ContainsFunc(p.Kernels, func(k *ir.Kernel) bool { return k.Template == ir.ContractTemplate && len(k.Cols) > 1 })
-		},
-		on: append(races(nil), pass{engine: "gpu", most: 1 << 22}), compile: inTurn(true, "sm_90a", "sm_80")}}
+	return []family{
+		{name: "products in parts", rows: productSums, sizes: [][]int64{{2, 8, 24}, {3, 16, 40}, {1, 5, 9}, {9, 40, 3}, {0, 8, 8}},
+			plan: func(p *ir.Plan) bool { return len(p.Kernels) >= 2 },
+			on:   append(races(nil), pass{engine: "cpu"}, pass{engine: "gpu", most: 1 << 22}), compile: inTurn(true, "sm_90a", "sm_80")},
+		{name: "sums over planes", rows: windowSums, sizes: [][]int64{{2, 8, 9}, {3, 16, 20}, {1, 5, 8}, {8, 40, 3}, {0, 8, 8}},
+			plan: func(p *ir.Plan) bool {
+				return slices.ContainsFunc(p.Kernels, func(k *ir.Kernel) bool { return k.Template == ir.ContractTemplate && len(k.Cols) > 1 })
+			},
+			on: append(races(nil), pass{engine: "gpu", most: 1 << 22}), compile: inTurn(true, "sm_90a", "sm_80")},
+	}
 }

@@ -40,6 +40,8 @@ func TestPassesKeepResults(t *testing.T) {
 		passCase{name: "transposed, short sums", src: `graph g(x: f32[2, 3, S, 4], w: f32[3, 4, 3, 2], r: f32[2, 4, 2 * S + 1, 8]) -> (y: f32[2, 4, 2 * S + 1, 8]) {
 			y = relu(conv_transpose2d(x, w, stride=2)) * r
 		}`},
+		passCase{name: "products of images", src: `@bench(N=32, H=3136) graph g(dy: bf16[N, 64, H], x: bf16[N, 48, H]) -> (dw: bf16[64, 48]) {
+			dw[o: 64, c: 48] = sum[n: N, p: H] dy[n, o, p] * x[n, c, p] }`},
 		passCase{name: "windows", src: `@bench(S=4096) graph g(x: bf16[2, 64, S], w: bf16[64, 64, 3]) -> (y: bf16[2, 64, S]) {
 			y = conv1d(x, w, padding=1)
 		}`},

@@ -1,0 +1,75 @@
+package passes
+
+import (
+	"math"
+	"slices"
+
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/form"
+	"github.com/fusec/fusec/ir"
+)
+
+// Figures of products with few tiles whose sums are cut into partial ones.
+const (
+	productTile  = 128  // rows of a tile, either way
+	productTiles = 16   // most tiles: the clusters that share the sum of a tile would have more blocks than multiprocessors are
+	productParts = 8    // least parts: clusters cut a sum into as many
+	productPart  = 1024 // least points of a part
+)
+
+// splitProductSums makes sums of products over several ranges, with few tiles, sums of partial results along one of these
+// ranges. The gradient of weights is such a sum: over all places of all images, or all tokens of all texts. Each part is then a
+// product of a batch, whose tiles fill the device. It decides for the program's default sizes.
+func splitProductSums(g *ir.Graph) {
+	if !mayAddKernels(g) {
+		return
+	}
+	sizes := algebra.DefaultSizes(g)
+	insertBefore(g, func(v *ir.Value) []*ir.Value {
+		part := partOfProduct(g, v, sizes)
+		if part == nil {
+			return nil
+		}
+		reduce := *v.Reduce
+		reduce.Ranges = append([]*ir.Range{part}, slices.DeleteFunc(slices.Clone(reduce.Ranges), func(r *ir.Range) bool { return r == part })...)
+		v.Reduce = &reduce
+		return splitReduction(g, v, chunksOf(v, 1))
+	})
+}
+
+// partOfProduct is the range along which a product's sum is cut: the first that is long enough, of which both operands have
+// other elements at each point; nil where none is, or the product has tiles enough.
+func partOfProduct(g *ir.Graph, v *ir.Value, sizes map[string]int64) *ir.Range {
+	factors := loadsMultiplied(v)
+	if factors == nil || v.Reduce.Where != nil || v.Reduce.Rank != nil || len(v.Reduce.Ranges) < 2 || windowedProduct(v) != nil {
+		return nil
+	}
+	a, b := factors[0], factors[1]
+	if a.Type != b.Type || !form.IsHalf(a.Type) && (a.Type != ir.F32 || !g.TF32) {
+		return nil
+	}
+	m, n := form.AxesIn(v, a), form.AxesIn(v, b)
+	var rows, columns, both []*ir.Range
+	for _, axis := range v.Axes {
+		switch {
+		case m[axis] && n[axis]:
+			both = append(both, axis)
+		case m[axis]:
+			rows = append(rows, axis)
+		default:
+			columns = append(columns, axis)
+		}
+	}
+	tiles := algebra.PointsAt(both, sizes) * math.Ceil(algebra.PointsAt(rows, sizes)/productTile) * math.Ceil(algebra.PointsAt(columns, sizes)/productTile)
+	if len(rows) == 0 || len(columns) == 0 || tiles > productTiles {
+		return nil
+	}
+	points := algebra.PointsAt(v.Reduce.Ranges, sizes)
+	for _, r := range v.Reduce.Ranges {
+		parts := algebra.Estimate(r.Extent, sizes)
+		if ir.DependsOn(a, r) && ir.DependsOn(b, r) && parts >= productParts && points/parts >= productPart {
+			return r
+		}
+	}
+	return nil
+}
