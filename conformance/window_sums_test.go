@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/fusec/fusec/ir"
 )
@@ -39,11 +40,31 @@ var productSums = []row{
 		dw[h: 2, o: C, c: 24] = bf16(sum[n: N, p: H] f32(dy[n, h, o, p]) * f32(x[n, h, c, p])) }`},
 }
 
+// turnedOperands sum along short rows of memory that are no whole accesses, and on behind other elements.
+var turnedOperands = []row{
+	{name: "small planes", src: `@bench(N=128, C=256) graph g(dy: bf16[N, C, 7, 7], x: bf16[N, 72, 7, 7]) -> (dw: bf16[C, 72]) {
+		dw[o: C, c: 72] = bf16(sum[n: N, p: 7, q: 7] f32(dy[n, o, p, q]) * f32(x[n, c, p, q])) }`,
+		sizes: [][]int64{{2, 24}, {3, 40}, {1, 17}, {9, 5}, {0, 8}}},
+	{name: "planes of any size, and both gradients", src: `@bench(N=64, C=64, O=128, H=14) graph f(x: bf16[N, C, H, H], w: bf16[O, C, 1, 1]) -> (y: bf16[N, O, H, H]) { y = conv2d(x, w) }
+		@bench(N=64, C=64, O=128, H=14) graph g = grad(f, wrt=[x, w])`, graph: "g",
+		sizes: [][]int64{{2, 24, 16, 7}, {3, 40, 9, 5}, {1, 17, 33, 8}, {2, 8, 8, 1}}},
+	{name: "rows of texts", src: `@bench(N=64, C=1024, H=50) graph g(dy: f16[N, C, H], x: f16[N, 40, H], s: f32[40]) -> (dw: f32[40, C]) {
+		dw = einsum("bct,bot->co", f32(x), f32(dy)) * s[:, none] }`,
+		sizes: [][]int64{{2, 24, 6}, {3, 40, 17}, {1, 17, 8}}},
+	{name: "of heads", src: `@bench(N=64, C=512, H=50) graph g(dy: bf16[N, 2, C, H], x: bf16[N, 2, 24, H]) -> (dw: bf16[2, C, 24]) {
+		dw[h: 2, o: C, c: 24] = bf16(sum[n: N, p: H] f32(dy[n, h, o, p]) * f32(x[n, h, c, p])) }`,
+		sizes: [][]int64{{2, 24, 6}, {3, 40, 17}, {1, 17, 8}}},
+}
+
 func windowSumFamilies() []family {
 	return []family{
 		{name: "products in parts", rows: productSums, sizes: [][]int64{{2, 8, 24}, {3, 16, 40}, {1, 5, 9}, {9, 40, 3}, {0, 8, 8}},
 			plan: func(p *ir.Plan) bool { return len(p.Kernels) >= 2 },
 			on:   append(races(nil), pass{engine: "cpu"}, pass{engine: "gpu", most: 1 << 22}), compile: inTurn(true, "sm_90a", "sm_80")},
+		{name: "turned operands", rows: turnedOperands, on: append(races(nil), pass{engine: "cpu"}, pass{engine: "gpu", most: 1 << 22}), compile: inTurn(true, "sm_90a", "sm_80"),
+			plan: func(p *ir.Plan) bool {
+				return slices.ContainsFunc(p.Kernels, func(k *ir.Kernel) bool { return strings.Contains(k.Name, "_operand") })
+			}},
 		{name: "sums over planes", rows: windowSums, sizes: [][]int64{{2, 8, 9}, {3, 16, 20}, {1, 5, 8}, {8, 40, 3}, {0, 8, 8}},
 			plan: func(p *ir.Plan) bool {
 				return slices.ContainsFunc(p.Kernels, func(k *ir.Kernel) bool { return k.Template == ir.ContractTemplate && len(k.Cols) > 1 })

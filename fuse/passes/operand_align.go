@@ -2,6 +2,7 @@ package passes
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/fuse/forecast"
@@ -50,12 +51,13 @@ func alignSides(g *ir.Graph, v *ir.Value, sizes map[string]int64) (made []*ir.Va
 	maps.DeleteFunc(both, func(r *ir.Range, _ bool) bool { return !inA[r] })
 	var unaligned *ir.Expr
 	always := false
+	others := map[**ir.Expr]*ir.Expr{&a: form.WithoutWidening(b), &b: form.WithoutWidening(a)}
 	for _, side := range []**ir.Expr{&a, &b} {
-		if load := form.WithoutWidening(*side); unalignedRows(load, both, algebra.RangeSet(v.Reduce.Ranges), sizes, g.Facts()) {
+		if load := form.WithoutWidening(*side); unalignedRows(load, others[side], both, algebra.RangeSet(v.Reduce.Ranges), sizes, g.Facts()) {
 			value := alignedCopy(g, v, load.From)
 			copied := ir.Load(value, load.Args, load.Fill).At(load.Span)
 			*side, made = ir.Cast(copied, (*side).Type).At((*side).Span), append(made, value)
-			row := load.From.Axes[rowAxis(load.From)].Extent
+			row := algebra.Product(joinedRow(load, others[side], both, algebra.RangeSet(v.Reduce.Ranges)))
 			always = always || row.Op == ir.OpConst
 			unaligned = ir.Join(ir.OpOr, unaligned, ir.Apply(ir.OpNe, behindAccesses(row, load.Type), ir.IntConst(0)))
 		}
@@ -82,17 +84,17 @@ func halfLoad(side *ir.Expr) bool {
 
 // unalignedRows reports whether a tensor has several rows, of a length that is not short and no whole number of accesses at
 // the default sizes, and the product reads along them. batch is the ranges that the product takes one at a time, and reduced those
-// that it sums over. Axes of the result that follow each other in memory become one, such as the lines of a plane: where
-// that is a whole number of accesses, it does not count how long a line is.
-func unalignedRows(load *ir.Expr, batch, reduced map[*ir.Range]bool, sizes map[string]int64, facts ir.Facts) bool {
+// that it sums over. Ranges that follow each other in memory, on both sides if they are summed over, become one, such as the lines
+// of a plane: where that is a whole number of accesses, it does not count how long a line is.
+func unalignedRows(load, other *ir.Expr, batch, reduced map[*ir.Range]bool, sizes map[string]int64, facts ir.Facts) bool {
 	last := rowAxis(load.From)
 	if last < 1 || algebra.DependsOnAny(load.Args[last], batch) {
 		return false
 	}
-	if rows := ownAxes(load, batch, reduced); len(rows) > 1 && ir.Multiple(algebra.Product(rows), int64(forecast.CopyAlign/load.Type.Size()), facts) {
+	row, access := load.From.Axes[last].Extent, int64(forecast.CopyAlign/load.Type.Size())
+	if wholeAt(algebra.Product(joinedRow(load, other, batch, reduced)), access, sizes, facts) {
 		return false
 	}
-	row, access := load.From.Axes[last].Extent, int64(forecast.CopyAlign/load.Type.Size())
 	length, ok := ir.EvalSize(row, sizes)
 	return ok && length >= alignedRow && length%access != 0 && !ir.Multiple(row, access, facts)
 }
@@ -104,6 +106,49 @@ func ownAxes(load *ir.Expr, batch, reduced map[*ir.Range]bool) []*ir.Range {
 	for ; first > 0; first-- {
 		at := load.Args[first-1]
 		if at.Op != ir.OpRange || batch[at.Range] || reduced[at.Range] || !ir.SameSize(at.Range.Extent, load.From.Axes[first-1].Extent) {
+			break
+		}
+	}
+	return load.From.Axes[first : last+1]
+}
+
+// joinedRow is the axes that are one row for the product: the last one, with those around it that it goes on to.
+func joinedRow(load, other *ir.Expr, batch, reduced map[*ir.Range]bool) []*ir.Range {
+	last := rowAxis(load.From)
+	for _, rows := range [][]*ir.Range{ownAxes(load, batch, reduced), summedAxes(load, other, reduced)} {
+		if len(rows) > 1 {
+			return rows
+		}
+	}
+	return load.From.Axes[last : last+1]
+}
+
+// wholeAt reports whether a size is a multiple, at the default sizes or always.
+func wholeAt(size *ir.Expr, of int64, sizes map[string]int64, facts ir.Facts) bool {
+	n, ok := ir.EvalSize(size, sizes)
+	return ok && n%of == 0 || ir.Multiple(size, of, facts)
+}
+
+// summedAxes is the last axes of a tensor whose indices are ranges of the sum, each whole, where those of the other side's
+// tensor are the same ones, whole too, in the same order.
+func summedAxes(load, other *ir.Expr, reduced map[*ir.Range]bool) []*ir.Range {
+	last := rowAxis(load.From)
+	whole := func(l *ir.Expr, d int) *ir.Range {
+		if d < 0 || l.Args[d].Op != ir.OpRange || !reduced[l.Args[d].Range] || !ir.SameSize(l.Args[d].Range.Extent, l.From.Axes[d].Extent) {
+			return nil
+		}
+		return l.Args[d].Range
+	}
+	place := func(r *ir.Range) int {
+		return slices.IndexFunc(other.Args, func(at *ir.Expr) bool { return at.Op == ir.OpRange && at.Range == r })
+	}
+	first := last
+	if r := whole(load, last); r == nil || whole(other, place(r)) == nil {
+		return nil
+	}
+	for ; first > 0; first-- {
+		r, inner := whole(load, first-1), load.Args[first].Range
+		if r == nil || place(r) < 0 || place(r) != place(inner)-1 || whole(other, place(r)) == nil {
 			break
 		}
 	}

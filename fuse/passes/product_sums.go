@@ -11,10 +11,11 @@ import (
 
 // Figures of products with few tiles whose sums are cut into partial ones.
 const (
-	productTile  = 128  // rows of a tile, either way
-	productTiles = 16   // most tiles: the clusters that share the sum of a tile would have more blocks than multiprocessors are
-	productParts = 8    // least parts: clusters cut a sum into as many
-	productPart  = 1024 // least points of a part
+	productTile  = 128 // rows of a tile, either way
+	productTiles = 16  // most tiles: the clusters that share the sum of a tile would have more blocks than multiprocessors are;
+	joinedTiles  = 4   // where all that is summed is one range in memory, so that clusters share it evenly
+	productParts = 8   // least parts: clusters cut a sum into as many
+	productPart  = 512 // least points of a part
 )
 
 // splitProductSums makes sums of products over several ranges, with few tiles, sums of partial results along one of these
@@ -61,7 +62,11 @@ func partOfProduct(g *ir.Graph, v *ir.Value, sizes map[string]int64) *ir.Range {
 		}
 	}
 	tiles := algebra.PointsAt(both, sizes) * math.Ceil(algebra.PointsAt(rows, sizes)/productTile) * math.Ceil(algebra.PointsAt(columns, sizes)/productTile)
-	if len(rows) == 0 || len(columns) == 0 || tiles > productTiles {
+	most := float64(productTiles)
+	if sumsOneRange(v, a) && sumsOneRange(v, b) {
+		most = joinedTiles
+	}
+	if len(rows) == 0 || len(columns) == 0 || tiles > most {
 		return nil
 	}
 	points := algebra.PointsAt(v.Reduce.Ranges, sizes)
@@ -72,4 +77,20 @@ func partOfProduct(g *ir.Graph, v *ir.Value, sizes map[string]int64) *ir.Range {
 		}
 	}
 	return nil
+}
+
+// sumsOneRange reports whether a load reads all that its sum goes over side by side: its indices are the ranges of the sum,
+// whole, in their order.
+func sumsOneRange(v *ir.Value, load *ir.Expr) bool {
+	first := slices.IndexFunc(load.Args, func(at *ir.Expr) bool { return at.Op == ir.OpRange && at.Range == v.Reduce.Ranges[0] })
+	if first < 0 || first+len(v.Reduce.Ranges) > len(load.Args) {
+		return false
+	}
+	for i, r := range v.Reduce.Ranges {
+		at := load.Args[first+i]
+		if at.Op != ir.OpRange || at.Range != r || !ir.SameSize(r.Extent, load.From.Axes[first+i].Extent) {
+			return false
+		}
+	}
+	return true
 }

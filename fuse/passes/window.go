@@ -156,7 +156,7 @@ type windowed struct {
 
 // windowedProduct describes a sum of products one factor of which is read through a window; nil where v is
 // none. Where both are, as the weights of a transposed convolution may be read at each phase, the input is the one
-// whose windows have more places.
+// whose windows have more places; of two whose windows do not move, the one with more axes, as images have beside their channels.
 func windowedProduct(v *ir.Value) *windowed {
 	factors := loadsMultiplied(v)
 	if factors == nil || v.Body.Type != ir.F32 && !form.IsHalf(v.Body.Type) {
@@ -169,7 +169,7 @@ func windowedProduct(v *ir.Value) *windowed {
 	var best *windowed
 	for _, sides := range [][2]*ir.Expr{{a, b}, {b, a}} {
 		if w := windowOf(v, sides[1], sides[0]); w != nil && (v.Reduce.Where == nil || w.countsTaps(v)) {
-			if p := productOfWindow(v, sides[0], w); p != nil && (best == nil || w.places() > best.input.places()) {
+			if p := productOfWindow(v, sides[0], w); p != nil && (best == nil || w.before(best.input)) {
 				best = p
 			}
 		}

@@ -133,6 +133,14 @@ func (w *window) places() float64 {
 	return n
 }
 
+// before reports whether the window is that of a product's input rather than another one.
+func (w *window) before(other *window) bool {
+	if moves(w) || moves(other) {
+		return w.places() > other.places()
+	}
+	return len(w.plain)+len(w.spans) > len(other.plain)+len(other.spans)
+}
+
 // strided is the span of an axis of the input between whose windows elements are left out; nil for other
 // axes.
 func (w *window) strided(dim int) *span {
