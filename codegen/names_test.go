@@ -30,6 +30,7 @@ graph turned(x: f32[N, M]) -> (y: f32[M, N]) { y[i, j] = x[j, i] }
 graph turned_rows(x: f32[N, C, L]) -> (y: f32[N, L, C]) { y = softmax(transpose(x, 1, 2), axis=-1) }
 graph turned_back(x: f32[N, L, C]) -> (y: f32[N, C, L]) { y = transpose(softmax(x, axis=-1), 1, 2) }
 graph colours(x: f32[M, 3]) -> (y: f32[3, M]) { y = transpose(x) }
+graph pixels(x: f32[3, M]) -> (y: f32[M, 3]) { y = transpose(x) }
 graph columns(x: f32[N, M]) -> (s: f32[M], at: i64[M]) {
 	s = sum(x, axis=0)
 	at = argmax(x, axis=0)

@@ -53,6 +53,9 @@ func pointwiseStrategies() map[ir.Strategy]spelled {
 		ir.PointwiseInterleaved: {traits: tile, body: func(e *emitter) { newPointwise(e).interleaved() },
 			preludes: func(*ir.Kernel, *ir.Variant) string { return skeleton.Text("runs") },
 			defines:  interleavedDefines, blocks: interleavedGrid},
+		ir.PointwiseInterleaving: {traits: flattened, body: func(e *emitter) { newPointwise(e).interleaving() },
+			preludes: func(*ir.Kernel, *ir.Variant) string { return skeleton.Text("runs") },
+			defines:  interleavedDefines, blocks: interleavingGrid},
 	}
 }
 

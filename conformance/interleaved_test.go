@@ -46,14 +46,35 @@ var turnedPlanes = []row{
 		sizes: [][]int64{{2, 24}, {1, 17}, {1, 130}}},
 }
 
+// interleaving are programs whose results alternate along a short range, and that read along the range around it.
+var interleaving = []row{
+	{name: "taps back", src: `graph g(w: bf16[O, 3, 3, C]) -> (y: bf16[O, C, 3, 3]) { y = permute(w, (0, 3, 1, 2)) }`,
+		sizes: [][]int64{{2, 24}, {3, 136}, {1, 17}, {3, 33}, {2, 15}, {1, 1100}, {0, 16}}},
+	{name: "planes to colours", src: `graph g(x: u8[N, 3, H, W], m: f32[3], s: f32[H, W]) -> (y: f32[N, H, W, 3]) {
+		y[n, h, w, c] = f32(x[n, c, h, w]) / 255 - m[c] + s[h, w] }`,
+		sizes: [][]int64{{2, 7, 24}, {1, 5, 17}, {1, 1, 1030}, {3, 4, 4}}},
+	{name: "complex numbers", src: `graph g(re: f32[N], im: f32[N], w: f16[2, N]) -> (y: f32[N, 2]) { y[i, j] = (re[i] * f32(w[j, i])) + im[i] * f32(j) }`,
+		sizes: [][]int64{{24}, {17}, {2060}, {1025}}},
+	{name: "in wide elements, two results", src: `graph g(x: f64[N, 7, M], z: f64[N, M, 7]) -> (y: f64[N, M, 7], s: f64[N, M, 7]) {
+		y = exp(transpose(x, 1, 2))
+		s = transpose(x, 1, 2) - z }`,
+		sizes: [][]int64{{2, 24}, {3, 17}, {1, 300}}},
+	{name: "bytes, and what is behind a border", src: `graph g(x: i8[N, 31, M + 1], z: i8[4, 31, M]) -> (y: i8[N, M, 31]) { y[n, m, c] = abs(x[n, c, m + 1]) + z[0, c, m] }`,
+		sizes: [][]int64{{2, 24}, {3, 17}, {1, 300}}},
+}
+
 func interleavedFamilies() []family {
-	takes := func(p *ir.Plan) bool {
-		return slices.ContainsFunc(p.Launched(), func(k *ir.Kernel) bool {
-			return slices.ContainsFunc(k.Variants, func(v *ir.Variant) bool { return v.Strategy == ir.PointwiseInterleaved })
-		})
+	takes := func(s ir.Strategy) func(p *ir.Plan) bool {
+		return func(p *ir.Plan) bool {
+			return slices.ContainsFunc(p.Launched(), func(k *ir.Kernel) bool {
+				return slices.ContainsFunc(k.Variants, func(v *ir.Variant) bool { return v.Strategy == s })
+			})
+		}
 	}
-	return []family{{name: "interleaved", rows: interleaved[:len(interleaved)-1], plan: takes, planned: []string{"sm_90a", "sm_80"}, exact: tolerant,
+	return []family{{name: "interleaved", rows: interleaved[:len(interleaved)-1], plan: takes(ir.PointwiseInterleaved), planned: []string{"sm_90a", "sm_80"},
 		on: slices.Concat(races(nil), []pass{{engine: "cpu"}, {engine: "gpu"}}), compile: inTurn(false, "sm_90a", "sm_80")},
+		{name: "interleaving", rows: interleaving, plan: takes(ir.PointwiseInterleaving), planned: []string{"sm_90a", "sm_80"},
+			on: slices.Concat(races(nil), []pass{{engine: "cpu"}, {engine: "gpu"}}), compile: inTurn(false, "sm_90a", "sm_80")},
 		{name: "turned planes", rows: turnedPlanes, plan: func(p *ir.Plan) bool { return p.Kernels[0].Variants[0].Strategy == ir.PointwiseTile },
 			planned: []string{"sm_90a", "sm_80"}, on: slices.Concat(races(nil), []pass{{engine: "cpu"}, {engine: "gpu"}}), compile: inTurn(false, "sm_90a", "sm_80")},
 		{name: "interleaved, gathered", rows: interleaved[len(interleaved)-1:], on: slices.Concat(races(nil), []pass{{engine: "gpu"}})}}

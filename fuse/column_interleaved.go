@@ -98,15 +98,20 @@ func (lo *interleaved) stage(v *ir.Variant, assume bool) bool {
 	}
 	v.Across = lo.across
 	s := &v.Schedule
-	s.TileN = interleavedLanes
-	for s.TileN > interleavedLeast && (s.TileN*s.TileM*bytes > interleavedShared ||
-		lo.lane.Extent.Op == ir.OpConst && lo.lane.Extent.Int <= int64(s.TileN/2)) {
-		s.TileN /= 2
-	}
+	s.TileN = lo.points(lo.lane, s.TileM*bytes)
 	for s.Threads > 64 && s.Threads*s.Vector > s.TileN*s.TileM {
 		s.Threads /= 2
 	}
 	return true
+}
+
+// points is how many points of a range a block has, each of so many bytes.
+func (lo columnKernel) points(r *ir.Range, bytes int) int {
+	n := interleavedLanes
+	for n > interleavedLeast && (n*bytes > interleavedShared || r.Extent.Op == ir.OpConst && r.Extent.Int <= int64(n/2)) {
+		n /= 2
+	}
+	return n
 }
 
 // together writes an offset over both ranges in one.

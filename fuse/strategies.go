@@ -68,7 +68,7 @@ var (
 	byScatters     = []ir.Strategy{ir.ScatterHistogram, ir.ScatterOnce, ir.ScatterBins, ir.ScatterLists}
 	byAccumulation = []ir.Strategy{ir.RowAccumulate, ir.RowAccumulateLoop, ir.RowAccumulatePipeline}
 	byRows         = []ir.Strategy{ir.RowPersistent, ir.RowPipeline, ir.RowChunk, ir.RowLoop}
-	byColumns      = []ir.Strategy{ir.PointwiseInterleaved, ir.PointwiseTile, ir.Pointwise, ir.PointwiseBatch, ir.PointwiseFlattened, ir.ColumnGroup, ir.ColumnPipeline, ir.ColumnSlab, ir.ColumnLoop, ir.ColumnChain}
+	byColumns      = []ir.Strategy{ir.PointwiseInterleaved, ir.PointwiseInterleaving, ir.PointwiseTile, ir.Pointwise, ir.PointwiseBatch, ir.PointwiseFlattened, ir.ColumnGroup, ir.ColumnPipeline, ir.ColumnSlab, ir.ColumnLoop, ir.ColumnChain}
 	byWeightedSums = slices.Concat([]ir.Strategy{ir.ContractGemv}, byRows, byColumns) // for products one side of which has one row
 )
 

@@ -280,8 +280,8 @@ type Variant struct {
 	TensorMaps []*TMAView // of arguments, for the tensor copy engine; parameters behind the arguments
 	Attend     *Attend    // of the mappings of attention and of chains
 	Stencil    *Stencil   // of ColumnStencil
-	Across     *Range     // of TileMapping and InterleavedMapping: the row range along which Staged reads are contiguous
-	// Staged reads pass through shared memory. Of TileMapping and InterleavedMapping; Wide where vectors along
+	Across     *Range     // of TileMapping, InterleavedMapping and InterleavingMapping: the row range along which Staged reads are contiguous
+	// Staged reads pass through shared memory. Of the same mappings; Wide where vectors along
 	// Across, or along a run of memory, are aligned. Of RowMapping with Stages: all of each row, aligned to vectors; where
 	// rows share warps: rows next to each other, those of a block at once. Of FlatMapping with
 	// Stages: what is read of each column, in vectors.

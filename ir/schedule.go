@@ -95,6 +95,10 @@ const (
 	// Variant.Across lie next to each other, and behind them those of the next point of the innermost range: a
 	// block copies the elements of TileN such points, TileM of each, to shared memory as one run.
 	InterleavedMapping
+	// InterleavingMapping is FlattenedMapping for pointwise kernels with a short innermost range, of TileM points, that
+	// read along the range around it, Variant.Across: a block has TileN points of that, whose Staged reads pass
+	// through shared memory.
+	InterleavingMapping
 )
 
 // Multiplier is the unit that multiplies in a contraction.
@@ -425,7 +429,7 @@ func (m Mapping) String() string {
 	return [...]string{
 		"flat", "row", "contract", "tile", "attend", "attend warpgroup", "warpgroup", "split-k", "gemv", "row product",
 		"sort", "select", "select pieces", "merge",
-		"scatter", "scatter once", "scatter bins", "histogram", "chain", "chain warpgroup", "flattened", "interleaved",
+		"scatter", "scatter once", "scatter bins", "histogram", "chain", "chain warpgroup", "flattened", "interleaved", "interleaving",
 	}[m]
 }
 
@@ -452,11 +456,11 @@ type Schedule struct {
 	Items           int // RowMapping and RowProductMapping with Keep: vectors each thread holds of a row; keys of a scatter
 	MinBlocks       int // blocks that registers should let a multiprocessor hold; 0 leaves it to the compiler
 	Unroll          int // vectors, pieces or columns in flight in a pass of a looped reduction; vectors of a chunk, or of a place of a scatter
-	// TileM is, in mappings of products, rows of M of one tile; in TileMapping and InterleavedMapping points of Across;
+	// TileM is, in mappings of products, rows of M of one tile; in TileMapping and InterleavedMapping points of Across, in InterleavingMapping of the innermost range;
 	// in FlatMapping a thread's neighbours of Stencil.Down;
 	// in mappings of scatters places of a block, in HistogramMapping rows.
 	TileM int
-	TileN int // rows of N of one tile; points of the innermost range
+	TileN int // rows of N of one tile; points of the innermost range, in InterleavingMapping of Across
 	TileK int // columns of one stage in shared memory; RowProductMapping: all, a multiple of 4
 	PartM int // SplitKMapping, RowProductMapping: rows of M of one thread or warp
 	PartN int // rows of N of one thread or warp

@@ -13,6 +13,7 @@ const (
 	PointwiseTile
 	PointwiseFlattened
 	PointwiseInterleaved
+	PointwiseInterleaving
 
 	ColumnLoop
 	ColumnStencil
@@ -91,6 +92,8 @@ var strategies = [strategyCount]StrategyInfo{
 		Mapping: FlattenedMapping, Apart: true},
 	PointwiseInterleaved: {Name: "pointwise interleaved", Doc: "reads whose lanes alternate with a short range pass through shared memory, as the run that holds them",
 		Mapping: InterleavedMapping, Needs: KnobTileM | KnobTileN, Parts: PartAcross | PartStaged},
+	PointwiseInterleaving: {Name: "pointwise interleaving", Doc: "results that alternate along a short range are stored side by side; what runs along the range around it passes through shared memory",
+		Mapping: InterleavingMapping, Needs: KnobTileM | KnobTileN, Parts: PartAcross | PartStaged},
 
 	ColumnLoop: {Name: "column loop", Doc: "each thread folds the columns of its rows by itself",
 		Mapping: FlatMapping, Takes: KnobUnroll, Parts: PartColumns, May: PartLastBlock, Apart: true},

@@ -21,6 +21,14 @@ template <typename T, int EACH, int LANES> struct Run {
         }
     }
 
+    // N elements next to each other; at is a multiple of N.
+    template <int N> DEVICE Vec<T, N> get(unsigned at) const {
+        Vec<T, N> x;
+#pragma unroll
+        for (int v = 0; v < N; ++v) x.v[v] = element[at + v + (at + v) / (GROUP * EACH) * SKEW];
+        return x;
+    }
+
     // The elements of N lanes.
     template <int N> DEVICE Vec<T, N> lanes(unsigned lane, unsigned which) const {
         Vec<T, N> x;
