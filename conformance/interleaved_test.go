@@ -42,6 +42,10 @@ var turnedPlanes = []row{
 		sizes: [][]int64{{2, 24, 5}, {1, 17, 9}, {1, 130, 4}}},
 	{name: "with a border", src: `graph g(x: i8[N, C, H, 30]) -> (y: f32[N, H + 2, 32, C]) { y[n, h: H + 2, w: 32, c] = f32(x[n, c, h - 1, w - 1] else 3) }`,
 		sizes: [][]int64{{2, 24, 5}, {1, 17, 9}, {1, 130, 1}}},
+	{name: "back, planes of whole fours and twos", src: `graph g(x: bf16[N, 14, 14, C], z: f16[N, 7, 6, C]) -> (y: bf16[N, C, 14, 14], s: f16[N, C, 7, 6]) {
+		y = permute(x, (0, 3, 1, 2))
+		s = permute(z, (0, 3, 1, 2)) + 1 }`,
+		sizes: [][]int64{{2, 24}, {1, 17}, {1, 130}}},
 	{name: "two planes, one of them whole", src: `graph g(x: bf16[N, C, 14, 14], z: bf16[N, C, 7, 7]) -> (y: bf16[N, 7, 7, C]) { y = permute(x[:, :, ::2, 1::2] + z, (0, 2, 3, 1)) }`,
 		sizes: [][]int64{{2, 24}, {1, 17}, {1, 130}}},
 }

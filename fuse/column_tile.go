@@ -96,7 +96,8 @@ func (lo columnKernel) tilesOf(sections []*ir.Section, lane *ir.Range, side, vec
 // tilesRead are the variants for tiles of the given side. assume says whether a variant may require sizes to be
 // multiples of a vector, so that its reads through shared memory are vectors.
 func (lo columnKernel) tilesRead(sections []*ir.Section, lane *ir.Range, side, vector int, assume bool) []*ir.Variant {
-	variants := lo.aligned(along{sections: sections, lane: lane, vector: vector}, false, func(vector int) (ir.Schedule, *ir.Expr) {
+	halves := lane.Extent.Op == ir.OpConst // planes of 14 x 14 pixels are whole numbers of four
+	variants := lo.aligned(along{sections: sections, lane: lane, vector: vector, halves: halves}, false, func(vector int) (ir.Schedule, *ir.Expr) {
 		threads := min(tileThreads, side/vector*side/vector)
 		return ir.Schedule{Mapping: ir.TileMapping, Threads: threads, Vector: vector, TileM: side, TileN: side}, nil
 	})
