@@ -75,11 +75,11 @@ func interleavedFamilies() []family {
 			})
 		}
 	}
-	return []family{{name: "interleaved", rows: interleaved[:len(interleaved)-1], plan: takes(ir.PointwiseInterleaved), planned: []string{"sm_90a", "sm_80"},
+	return []family{{name: "interleaved", rows: interleaved[:len(interleaved)-1], variants: all, plan: takes(ir.PointwiseInterleaved), planned: []string{"sm_90a", "sm_80"},
 		on: slices.Concat(races(nil), []pass{{engine: "cpu"}, {engine: "gpu"}}), compile: inTurn(false, "sm_90a", "sm_80")},
-		{name: "interleaving", rows: interleaving, plan: takes(ir.PointwiseInterleaving), planned: []string{"sm_90a", "sm_80"},
+		{name: "interleaving", rows: interleaving, variants: all, plan: takes(ir.PointwiseInterleaving), planned: []string{"sm_90a", "sm_80"},
 			on: slices.Concat(races(nil), []pass{{engine: "cpu"}, {engine: "gpu"}}), compile: inTurn(false, "sm_90a", "sm_80")},
-		{name: "turned planes", rows: turnedPlanes, plan: func(p *ir.Plan) bool { return p.Kernels[0].Variants[0].Strategy == ir.PointwiseTile },
+		{name: "turned planes", rows: turnedPlanes, variants: all, plan: func(p *ir.Plan) bool { return p.Kernels[0].Variants[0].Strategy == ir.PointwiseTile },
 			planned: []string{"sm_90a", "sm_80"}, on: slices.Concat(races(nil), []pass{{engine: "cpu"}, {engine: "gpu"}}), compile: inTurn(false, "sm_90a", "sm_80")},
 		{name: "interleaved, gathered", rows: interleaved[len(interleaved)-1:], on: slices.Concat(races(nil), []pass{{engine: "gpu"}})}}
 }

@@ -48,7 +48,7 @@ func moveFamilies() []family {
 	return []family{
 		{name: "pointwise", rows: flatKernels, on: inOrder},
 		// whole tiles, whole vectors and what is left of both
-		{name: "turned reads", rows: numbered(turnedReads), on: turned, sizes: [][]int64{{64, 128}, {72, 136}, {70, 131}, {129, 17}, {24, 66}}},
+		{name: "turned reads", rows: numbered(turnedReads), on: turned, variants: all, sizes: [][]int64{{64, 128}, {72, 136}, {70, 131}, {129, 17}, {24, 66}}},
 		// fewer columns than a stage, than all stages, and more; rows of whole vectors, and what is left
 		{name: "column scans", rows: numbered(columnScans), on: races(nil), sizes: [][]int64{{1, 8}, {7, 64}, {130, 72}, {300, 260}, {33, 31}}},
 		// whole vectors and parts of them

@@ -10,11 +10,13 @@ import (
 
 // Figures of the tile mapping.
 const (
-	tileSide    = 64 // points along either range: a 128-byte line of a 16-bit type
-	smallTile   = 32 // where there would be fewer large tiles than multiprocessors
-	smallSide   = 16 // vectors along either range of such a tile, so that a block has eight warps
-	tileVectors = 16 // vectors along either range of a larger tile, of which each thread has a square
-	tileLeast   = 16 // least points of a range for which tiles pay
+	tileSide    = 64  // points along either range: a 128-byte line of a 16-bit type
+	tileShort   = 32  // along a range of no more points than that
+	tileLong    = 128 // along the other one
+	smallTile   = 32  // where there would be fewer large tiles than multiprocessors
+	smallSide   = 16  // vectors along either range of such a tile, so that a block has eight warps
+	tileVectors = 16  // vectors along either range of a larger tile, of which each thread has a square
+	tileLeast   = 16  // least points of a range for which tiles pay
 	tileThreads = 256
 	tileSteps   = 4        // most elements from one that is read to the next
 	tileShared  = 48 << 10 // bytes of shared memory a kernel has without asking
@@ -28,8 +30,8 @@ func (lo columnKernel) tileVariants(sections []*ir.Section, lane *ir.Range) []*i
 		return nil
 	}
 	var out []*ir.Variant
-	inVectors := func(side, vector int, when *ir.Expr) {
-		for _, v := range lo.tilesOf(sections, lane, side, vector) {
+	inVectors := func(s tileSides, vector int, when *ir.Expr) {
+		for _, v := range lo.tilesOf(sections, lane, s, vector) {
 			if v.Schedule.Vector > 1 {
 				v.When = algebra.And(when, v.When)
 				out = append(out, v)
@@ -37,17 +39,44 @@ func (lo columnKernel) tileVariants(sections []*ir.Section, lane *ir.Range) []*i
 		}
 	}
 	points := algebra.Product(lo.k.Rows)
+	filling := func(s tileSides) *ir.Expr {
+		return ir.Apply(ir.OpLe, ir.IntConst(int64(forecast.FullDevice*s.across*s.along)), points)
+	}
 	if side := lo.largeTile(); side > tileSide {
-		inVectors(side, lo.vector(), ir.Apply(ir.OpLe, ir.IntConst(int64(forecast.FullDevice*side*side)), points))
+		s := tileSides{across: side, along: side, least: tileSide + 1}
+		inVectors(s, lo.vector(), filling(s))
+	}
+	for _, s := range []tileSides{{across: tileLong, along: tileShort}, {across: tileShort, along: tileLong}} {
+		if s.across*s.along*lo.bytesRead() <= tileShared {
+			inVectors(s, lo.vector(), filling(s))
+		}
 	}
 	large := len(out)
-	inVectors(smallTile, min(lo.vector(), smallTile/smallSide), ir.Apply(ir.OpLt, points, ir.IntConst(forecast.FullDevice*tileSide*tileSide/2)))
+	inVectors(tileSides{across: smallTile, along: smallTile}, min(lo.vector(), smallTile/smallSide), ir.Apply(ir.OpLt, points, ir.IntConst(forecast.FullDevice*tileSide*tileSide/2)))
 	for _, v := range out[large:] {
 		if whole := wholeTiles(v, lane); whole != nil {
 			out = slices.Insert(out, large, whole)
 		}
 	}
-	return append(out, lo.tilesOf(sections, lane, tileSide, lo.vector())...)
+	return append(out, lo.tilesOf(sections, lane, tileSides{across: tileSide, along: tileSide}, lo.vector())...)
+}
+
+// tileSides are the points of a tile along both of its ranges. least is how many points either range has at least, for tiles that
+// would be mostly outside otherwise.
+type tileSides struct{ across, along, least int }
+
+// suit is the condition that ranges have as many points as the tiles are for: no range that is long is cut into short sides,
+// and a range that is short is no long side.
+func (s tileSides) suit(across, along *ir.Expr) *ir.Expr {
+	when := algebra.And(ir.Apply(ir.OpLe, ir.IntConst(int64(max(tileLeast, s.least))), across), ir.Apply(ir.OpLe, ir.IntConst(int64(max(tileLeast, s.least))), along))
+	if s.across == s.along {
+		return when
+	}
+	short, long := across, along
+	if s.across > s.along {
+		short, long = along, across
+	}
+	return algebra.And(when, algebra.And(algebra.AtMostSize(short, tileShort), ir.Apply(ir.OpLt, ir.IntConst(tileShort), long)))
 }
 
 // wholeTiles is a variant for ranges that are whole numbers of tiles, so that it needs no
@@ -66,23 +95,28 @@ func wholeTiles(v *ir.Variant, lane *ir.Range) *ir.Variant {
 // largeTile is the side of a tile of which each thread has a square as wide as a vector, if
 // such tiles of all tensors that are read fit shared memory; else 0.
 func (lo columnKernel) largeTile() int {
-	bytes, side := 0, tileVectors*lo.vector()
-	for _, a := range lo.k.Args {
-		if !a.Write {
-			bytes += a.Type.Size()
-		}
-	}
-	if side*side*bytes > tileShared {
+	side := tileVectors * lo.vector()
+	if side*side*lo.bytesRead() > tileShared {
 		return 0
 	}
 	return side
 }
 
-// tilesOf are the variants for tiles of the given side: those for sizes at which the reads through shared memory are
+// bytesRead is the bytes of an element of each tensor that is read.
+func (lo columnKernel) bytesRead() (bytes int) {
+	for _, a := range lo.k.Args {
+		if !a.Write {
+			bytes += a.Type.Size()
+		}
+	}
+	return bytes
+}
+
+// tilesOf are the variants for tiles of the given sides: those for sizes at which the reads through shared memory are
 // vectors, and those for all other sizes.
-func (lo columnKernel) tilesOf(sections []*ir.Section, lane *ir.Range, side, vector int) []*ir.Variant {
-	out := lo.tilesRead(sections, lane, side, vector, true)
-	for _, v := range lo.tilesRead(sections, lane, side, vector, false) {
+func (lo columnKernel) tilesOf(sections []*ir.Section, lane *ir.Range, s tileSides, vector int) []*ir.Variant {
+	out := lo.tilesRead(sections, lane, s, vector, true)
+	for _, v := range lo.tilesRead(sections, lane, s, vector, false) {
 		if !slices.ContainsFunc(out, func(o *ir.Variant) bool {
 			return o.Schedule.Vector == v.Schedule.Vector && ir.Equal(algebra.OrTrue(o.When), algebra.OrTrue(v.When))
 		}) {
@@ -93,13 +127,13 @@ func (lo columnKernel) tilesOf(sections []*ir.Section, lane *ir.Range, side, vec
 	return out
 }
 
-// tilesRead are the variants for tiles of the given side. assume says whether a variant may require sizes to be
+// tilesRead are the variants for tiles of the given sides. assume says whether a variant may require sizes to be
 // multiples of a vector, so that its reads through shared memory are vectors.
-func (lo columnKernel) tilesRead(sections []*ir.Section, lane *ir.Range, side, vector int, assume bool) []*ir.Variant {
+func (lo columnKernel) tilesRead(sections []*ir.Section, lane *ir.Range, s tileSides, vector int, assume bool) []*ir.Variant {
 	halves := lane.Extent.Op == ir.OpConst // planes of 14 x 14 pixels are whole numbers of four
 	variants := lo.aligned(along{sections: sections, lane: lane, vector: vector, halves: halves}, false, func(vector int) (ir.Schedule, *ir.Expr) {
-		threads := min(tileThreads, side/vector*side/vector)
-		return ir.Schedule{Mapping: ir.TileMapping, Threads: threads, Vector: vector, TileM: side, TileN: side}, nil
+		threads := min(tileThreads, s.across/vector*s.along/vector)
+		return ir.Schedule{Mapping: ir.TileMapping, Threads: threads, Vector: vector, TileM: s.across, TileN: s.along}, nil
 	})
 	var out []*ir.Variant
 	for _, v := range variants {
@@ -107,8 +141,7 @@ func (lo columnKernel) tilesRead(sections []*ir.Section, lane *ir.Range, side, v
 		if across == nil {
 			return nil
 		}
-		large := algebra.And(ir.Apply(ir.OpLe, ir.IntConst(tileLeast), across.Extent), ir.Apply(ir.OpLe, ir.IntConst(tileLeast), lane.Extent))
-		v.When = algebra.And(large, v.When)
+		v.When = algebra.And(s.suit(across.Extent, lane.Extent), v.When)
 		if ir.Decide(algebra.OrTrue(v.When), ir.Facts{}) == ir.False {
 			continue
 		}

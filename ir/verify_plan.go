@@ -49,13 +49,14 @@ func (p *Plan) conditions(samples []map[string]int64) (out []*Expr, err error) {
 		return []*Expr{nil}, nil
 	}
 	for _, sizes := range samples {
-		hold := 0
+		hold, fits := 0, true
 		for _, when := range out {
-			if n, ok := EvalSize(when, sizes); ok && n != 0 {
+			n, ok := EvalSize(when, sizes)
+			if fits = fits && ok; n != 0 {
 				hold++
 			}
 		}
-		if hold != 1 {
+		if fits && hold != 1 { // numbers of 64 bits do not hold what tensors have that no memory holds
 			return nil, fmt.Errorf("%d of its %d conditions on sizes hold at %v", hold, len(out), sizes)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 const (
 	productTile  = 128 // rows of a tile, either way
 	productTiles = 16  // most tiles: the clusters that share the sum of a tile would have more blocks than multiprocessors are;
-	joinedTiles  = 4   // where all that is summed is one range in memory, so that clusters share it evenly
+	joinedTiles  = 1   // where all that is summed is one range in memory, so that clusters share it evenly
 	productParts = 8   // least parts: clusters cut a sum into as many
 	productPart  = 512 // least points of a part
 )
