@@ -68,8 +68,21 @@ func (p *windowed) parts(sizes map[string]int64) float64 {
 	if columns < planeColumns {
 		return 1
 	}
-	own, both := algebra.PointsAt(p.own, sizes), algebra.PointsAt(p.both, sizes)
-	places := algebra.PointsAt(p.v.Axes, sizes) / own / both
+	own, both, places := algebra.PointsAt(p.own, sizes), algebra.PointsAt(p.both, sizes), 1.0
+	for _, r := range p.v.Axes {
+		if !slices.Contains(p.own, r) && !slices.Contains(p.both, r) {
+			places *= inBoxes(algebra.Estimate(r.Extent, sizes))
+		}
+	}
 	tiles := both * math.Ceil(own/planeRows) * math.Ceil(places/planePlaces)
 	return math.Floor(math.Min(forecast.FullDevice/2/tiles, columns/planePart))
+}
+
+// inBoxes is the points of an axis in tiles, whose sides are powers of two: more than it has where it is short.
+func inBoxes(points float64) float64 {
+	const short = 16
+	if points > short {
+		return points
+	}
+	return math.Exp2(math.Ceil(math.Log2(max(points, 1))))
 }
