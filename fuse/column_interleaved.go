@@ -29,7 +29,7 @@ func (lo columnKernel) interleavedVariants(sections []*ir.Section, lane *ir.Rang
 			continue
 		}
 		run := &interleaved{columnKernel: lo, lane: lane, across: r}
-		run.joined = lo.g.NewRange(joinedName(lane.Name, r.Name), ir.Simplify(ir.Apply(ir.OpMul, lane.Extent, r.Extent), lo.facts))
+		run.joined = lo.g.NewRange(lane.Name, ir.Simplify(ir.Apply(ir.OpMul, lane.Extent, r.Extent), lo.facts))
 		if out := run.variants(sections); len(out) > 0 {
 			return out
 		}

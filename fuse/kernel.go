@@ -28,7 +28,7 @@ type kernel struct {
 	parts      map[*ir.Range]bool     // the rows that last blocks fold
 	unit       bool                   // one of a product's rows has one element: see withOne
 	taps       *tapCounts             // of a product with absent taps: see contract_taps.go
-	plane      *plane                 // two of the rows, joined: see column_plane.go
+	plane      *plane                 // two of the rows, joined: see lower_plane.go
 	paired     bool                   // shares a launch with another kernel: see last_block.go
 }
 

@@ -10,12 +10,6 @@ import (
 // one around it.
 const planeWaste = 1.25
 
-// plane is a range that goes through all rows of a plane, and the length of one of these rows.
-type plane struct {
-	points *ir.Range
-	length *ir.Expr
-}
-
 // joinPlane joins the two ranges of a plane that tiles are to turn, where rows of the plane fill tiles badly: those of 7 or 14
 // pixels that a convolution with a stride reads of planes which lie one behind the other. What is stored runs through the
 // plane anyway; what is read starts anew with each row of it, so places are divided by the length of a row.
@@ -64,12 +58,4 @@ func (lo *lowering) turnsAlong(inner, lane *ir.Range) bool {
 		}
 	}
 	return false
-}
-
-// inRow is the offset of a read within the first row of the plane, over a range that goes through that row alone.
-func (lo *kernel) inRow(offset *ir.Expr) (*ir.Expr, *ir.Range) {
-	place := lo.g.NewRange(lo.plane.points.Name, lo.plane.length)
-	facts := lo.positive()
-	facts.Within = append(slices.Clone(lo.k.Rows), place)
-	return ir.Simplify(ir.Substitute(offset, map[*ir.Range]*ir.Expr{lo.plane.points: place.At()}), facts), place
 }
