@@ -25,7 +25,7 @@ func peerTolerance(t ir.DType) float64 {
 
 // agreement is how a peer's results compare with ours.
 type agreement struct {
-	worst float64 // largest difference, relative to the element and the root mean square
+	worst float64 // largest difference, relative to the element and the root mean square, of all or of its row
 	err   error   // the first disagreement
 }
 
@@ -58,9 +58,10 @@ type difference struct {
 	at    int
 }
 
-// differences finds the element that is the farthest off, part by part on all cores.
+// differences finds the element that is the farthest off, part by part on all cores. Roundings are of the size of an element's
+// neighbours: some rows may be larger than most, as are those of the first keys in the gradients of causal attention.
 func differences(ours, theirs *tensor.Tensor) difference {
-	scale := rootMeanSquareOf(theirs)
+	scale, rows, length := rootMeanSquareOf(theirs), rowScales(theirs), lengthOf(theirs)
 	var mu sync.Mutex
 	var worst difference
 	forParts(ours.Len(), func(from, to int) {
@@ -71,7 +72,7 @@ func differences(ours, theirs *tensor.Tensor) difference {
 			if gap == 0 {
 				continue
 			}
-			if gap /= math.Abs(b[i]) + scale; !(gap <= d.worst) { // NaN, of an infinity, is worse than any
+			if gap /= math.Abs(b[i]) + max(scale, rows[(from+i)/length]); !(gap <= d.worst) { // NaN, of an infinity, is worse than any
 				d = difference{orInfinite(gap), from + i}
 			}
 		}
@@ -91,17 +92,43 @@ func orInfinite(x float64) float64 {
 	return x
 }
 
+// lengthOf is the elements of a row.
+func lengthOf(x *tensor.Tensor) int {
+	if len(x.Shape) == 0 {
+		return 1
+	}
+	return max(x.Shape[len(x.Shape)-1], 1)
+}
+
+// rowScales is the root mean square of each row.
+func rowScales(x *tensor.Tensor) []float64 {
+	length := lengthOf(x)
+	out := make([]float64, x.Len()/length)
+	forParts(len(out), func(from, to int) {
+		for row := from; row < to; row++ {
+			sum, n := squares(floatsOf(x, row*length, (row+1)*length))
+			out[row] = math.Sqrt(sum / float64(max(n, 1)))
+		}
+	})
+	return out
+}
+
+// squares adds up the squares of what is finite, and counts it.
+func squares(values []float64) (sum float64, n int) {
+	for _, v := range values {
+		if v-v == 0 {
+			sum, n = sum+v*v, n+1
+		}
+	}
+	return sum, n
+}
+
 // rootMeanSquareOf leaves out what is not finite.
 func rootMeanSquareOf(x *tensor.Tensor) float64 {
 	var mu sync.Mutex
 	sum, n := 0.0, 0
 	forParts(x.Len(), func(from, to int) {
-		part, finite := 0.0, 0
-		for _, v := range floatsOf(x, from, to) {
-			if v-v == 0 {
-				part, finite = part+v*v, finite+1
-			}
-		}
+		part, finite := squares(floatsOf(x, from, to))
 		mu.Lock()
 		defer mu.Unlock()
 		sum, n = sum+part, n+finite

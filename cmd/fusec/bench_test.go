@@ -145,10 +145,13 @@ func TestTiming(t *testing.T) {
 }
 
 // agreeOn compares two vectors as a peer's output is compared.
-func agreeOn(t *testing.T, dtype ir.DType, ours, theirs []float32) agreement {
-	a, err := tensor.FromFloats(dtype, ours, len(ours))
+func agreeOn(t *testing.T, dtype ir.DType, ours, theirs []float32, shape ...int) agreement {
+	if len(shape) == 0 {
+		shape = []int{len(ours)}
+	}
+	a, err := tensor.FromFloats(dtype, ours, shape...)
 	require.NoError(t, err)
-	b, err := tensor.FromFloats(dtype, theirs, len(theirs))
+	b, err := tensor.FromFloats(dtype, theirs, shape...)
 	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "out")
 	require.NoError(t, os.WriteFile(file, b.Data, 0o600))
@@ -185,6 +188,18 @@ func TestAgree(t *testing.T) {
 		assert.Equal(t, c.fine, got.err == nil, "%s: %v", c.name, got)
 	}
 	assert.ErrorContains(t, agreeOn(t, ir.F32, long, wrong).err, "output y[131073]: fusec has 1, the peer 1.5")
+}
+
+// TestAgreeByRows: a row larger than the others has larger roundings, and they have not.
+func TestAgreeByRows(t *testing.T) {
+	theirs := slices.Repeat([]float32{0.01}, 1024*4)
+	copy(theirs, []float32{10, 10, 0.01, 10})
+	ours := slices.Clone(theirs)
+	ours[2] = 0.05
+	assert.NoError(t, agreeOn(t, ir.BF16, ours, theirs, 1024, 4).err)
+	ours[2], ours[4*700+2] = 0.01, 0.05
+	assert.ErrorContains(t, agreeOn(t, ir.BF16, ours, theirs, 1024, 4).err, "output y[700 2]")
+	assert.NoError(t, agreeOn(t, ir.F32, []float32{3}, []float32{3}, 1, 1).err)
 }
 
 func TestBands(t *testing.T) {
