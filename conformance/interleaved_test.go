@@ -19,6 +19,10 @@ var interleaved = []row{
 		sizes: [][]int64{{24}, {17}, {2060}, {1025}}},
 	{name: "in wide elements", src: `graph g(x: f64[N, M, 7]) -> (y: f64[N, 7, M]) { y = exp(transpose(x, 1, 2)) }`,
 		sizes: [][]int64{{2, 24}, {3, 17}, {1, 300}}},
+	{name: "more than shared memory holds", src: `graph g(x: f64[N, M, 31], z: f64[N, M, 31], w: f64[N, M, 31], v: f64[N, M, 31], c: i8[N, M, 3]) -> (y: f64[N, 31, M], s: i8[N, 3, M]) {
+		y = transpose(x, 1, 2) + transpose(z, 1, 2) * transpose(w, 1, 2) - transpose(v, 1, 2)
+		s = transpose(c, 1, 2) }`,
+		sizes: [][]int64{{2, 24}}},
 	{name: "in bytes", src: `graph g(x: i8[N, M, 31]) -> (y: i8[N, 31, M]) { y = abs(transpose(x, 1, 2)) }`,
 		sizes: [][]int64{{2, 24}, {3, 17}, {1, 300}}},
 	{name: "in powers of two", src: `graph g(x: f32[M, 16], z: bool[M, 16]) -> (y: f32[16, M], s: i8[16, M]) {

@@ -12,6 +12,7 @@ const (
 	interleavedMost    = 31       // elements of a point at most; more are a side of a tile
 	interleavedLanes   = 1024     // points of a block at most
 	interleavedLeast   = 64       // points of a block at least
+	interleavedSkew    = 4        // bytes of a point, of each tensor, that are left out at most: see codegen/skeleton/runs.cuh
 	interleavedShared  = 16 << 10 // bytes of shared memory of a block, so that many blocks fit a multiprocessor
 	interleavedThreads = 256
 )
@@ -93,25 +94,23 @@ func (lo *interleaved) stage(v *ir.Variant, assume bool) bool {
 		l.Wide = lo.alignAlong(v, together, lo.joined, assume)
 		v.Staged = append(v.Staged, l)
 	}
-	if len(v.Staged) == 0 {
-		return false
-	}
 	v.Across = lo.across
+	return len(v.Staged) > 0 && lo.runs(v, lo.lane, bytes)
+}
+
+// runs sets how many points of a range a block has, each with so many bytes of all staged reads, and its threads. It returns
+// false where the least number of points does not fit shared memory.
+func (lo columnKernel) runs(v *ir.Variant, r *ir.Range, bytes int) bool {
 	s := &v.Schedule
-	s.TileN = lo.points(lo.lane, s.TileM*bytes)
+	point := s.TileM*bytes + interleavedSkew*len(v.Staged)
+	s.TileN = interleavedLanes
+	for s.TileN > interleavedLeast && (s.TileN*point > interleavedShared || r.Extent.Op == ir.OpConst && r.Extent.Int <= int64(s.TileN/2)) {
+		s.TileN /= 2
+	}
 	for s.Threads > 64 && s.Threads*s.Vector > s.TileN*s.TileM {
 		s.Threads /= 2
 	}
-	return true
-}
-
-// points is how many points of a range a block has, each of so many bytes.
-func (lo columnKernel) points(r *ir.Range, bytes int) int {
-	n := interleavedLanes
-	for n > interleavedLeast && (n*bytes > interleavedShared || r.Extent.Op == ir.OpConst && r.Extent.Int <= int64(n/2)) {
-		n /= 2
-	}
-	return n
+	return s.TileN*point <= tileShared
 }
 
 // together writes an offset over both ranges in one.

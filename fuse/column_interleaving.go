@@ -92,9 +92,5 @@ func (lo *interleaving) stage(v *ir.Variant, assume bool) bool {
 		return false
 	}
 	v.Across = lo.along
-	v.Schedule.TileN = lo.points(lo.along, v.Schedule.TileM*bytes)
-	for v.Schedule.Threads > 64 && v.Schedule.Threads*v.Schedule.Vector > v.Schedule.TileN*v.Schedule.TileM {
-		v.Schedule.Threads /= 2
-	}
-	return true
+	return lo.runs(v, lo.along, bytes)
 }
