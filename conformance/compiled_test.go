@@ -60,7 +60,7 @@ func oneInUnits() uint32 {
 	case "units":
 		return 1
 	}
-	return 2
+	return 4
 }
 
 // inFull is whether tests do all that they can, and not what is enough while one works.
