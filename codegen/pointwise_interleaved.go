@@ -1,8 +1,6 @@
 package codegen
 
 import (
-	"fmt"
-
 	"github.com/fusec/fusec/codegen/spell"
 	"github.com/fusec/fusec/ir"
 )
@@ -16,11 +14,7 @@ func (e *pointEmitter) interleaved() {
 	if outer := outerRows(e.k, e.v); len(outer) > 0 {
 		e.take(outer, "strip", e.every()...)
 	}
-	tiles := map[*ir.Local]string{}
-	for _, l := range e.v.Staged {
-		tiles[l] = e.names.Fresh(l.Name + "_run")
-		e.line("__shared__ Run<%s, TILE_M, TILE_N> %s;", spell.StorageType(readOf(l.Def).Type), tiles[l])
-	}
+	tiles := e.runs()
 	e.line("const unsigned whole = (unsigned)min(%s - origin_q, (INDEX)TILE_N) * TILE_M; // elements of the run", e.s.Expr(e.lane.Extent))
 	for _, l := range e.v.Staged {
 		e.copyRun(l, tiles[l], p)
@@ -38,11 +32,18 @@ func (e *pointEmitter) interleaved() {
 		e.line("const auto %s = %s.template lanes<VECTOR>(at_q, (unsigned)%s);", e.raw(l, ".v[v]"), tiles[l], e.ranges[p])
 		e.done[l] = true
 	}
-	for _, sec := range e.v.Sections {
-		e.rowValues(sectionRoots(sec))
-		e.flatStores(sec, nil, nil)
-	}
+	e.sections()
 	e.close()
+}
+
+// runs declares the shared memory of the staged reads, and names it.
+func (e *pointEmitter) runs() map[*ir.Local]string {
+	names := map[*ir.Local]string{}
+	for _, l := range e.v.Staged {
+		names[l] = e.names.Fresh(l.Name + "_run")
+		e.line("__shared__ Run<%s, TILE_M, TILE_N> %s;", spell.StorageType(readOf(l.Def).Type), names[l])
+	}
+	return names
 }
 
 // copyRun copies the run of one read, in vectors where they are aligned.
@@ -64,10 +65,6 @@ func (e *pointEmitter) copyRun(l *ir.Local, tile string, p *ir.Range) {
 	}
 	e.ranges[e.lane], e.ranges[p] = lane, across
 	e.close()
-}
-
-func interleavedDefines(v *ir.Variant) string {
-	return fmt.Sprintf("#define TILE_M %d\n#define TILE_N %d\n", v.Schedule.TileM, v.Schedule.TileN)
 }
 
 // interleavedGrid is the number of runs.

@@ -13,11 +13,7 @@ func (e *pointEmitter) interleaving() {
 	along := e.tiles("p", "TILE_N", p.Extent, e.v.Schedule.TileN)
 	e.line("const INDEX strip = (INDEX)blockIdx.x / %[1]s, origin_p = (INDEX)blockIdx.x %% %[1]s * TILE_N;", along)
 	e.line("const unsigned whole = (unsigned)min(%s - origin_p, (INDEX)TILE_N) * TILE_M; // results of the block", e.s.Expr(p.Extent))
-	tiles := map[*ir.Local]string{}
-	for _, l := range e.v.Staged {
-		tiles[l] = e.names.Fresh(l.Name + "_run")
-		e.line("__shared__ Run<%s, TILE_M, TILE_N> %s;", spell.StorageType(readOf(l.Def).Type), tiles[l])
-	}
+	tiles := e.runs()
 	e.interleavedReads(p, tiles)
 	e.line("__syncthreads();")
 	e.line("#pragma unroll 2")

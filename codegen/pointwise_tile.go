@@ -33,10 +33,7 @@ func (e *pointEmitter) tileKernel() {
 		e.line("const auto %s = %s;", e.raw(l, ".v[v]"), tileAt(tiles[l], "at_p"))
 		e.done[l] = true
 	}
-	for _, sec := range e.v.Sections {
-		e.rowValues(sectionRoots(sec))
-		e.flatStores(sec, nil, nil)
-	}
+	e.sections()
 	e.close()
 }
 

@@ -52,10 +52,10 @@ func pointwiseStrategies() map[ir.Strategy]spelled {
 			blocks: flattenedBlocks},
 		ir.PointwiseInterleaved: {traits: tile, body: func(e *emitter) { newPointwise(e).interleaved() },
 			preludes: func(*ir.Kernel, *ir.Variant) string { return skeleton.Text("runs") },
-			defines:  interleavedDefines, blocks: interleavedGrid},
+			defines:  tileDefines, blocks: interleavedGrid},
 		ir.PointwiseInterleaving: {traits: flattened, body: func(e *emitter) { newPointwise(e).interleaving() },
 			preludes: func(*ir.Kernel, *ir.Variant) string { return skeleton.Text("runs") },
-			defines:  interleavedDefines, blocks: interleavingGrid},
+			defines:  tileDefines, blocks: interleavingGrid},
 	}
 }
 

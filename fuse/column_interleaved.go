@@ -47,16 +47,7 @@ type interleaved struct {
 
 // variants are those for sizes at which the runs of memory are copied in vectors, and those for all other sizes.
 func (lo *interleaved) variants(sections []*ir.Section) []*ir.Variant {
-	out := lo.reading(sections, true)
-	for _, v := range lo.reading(sections, false) {
-		if !slices.ContainsFunc(out, func(o *ir.Variant) bool {
-			return o.Schedule.Vector == v.Schedule.Vector && ir.Equal(algebra.OrTrue(o.When), algebra.OrTrue(v.When))
-		}) {
-			out = append(out, v)
-		}
-	}
-	slices.SortStableFunc(out, func(a, b *ir.Variant) int { return b.Schedule.Vector - a.Schedule.Vector })
-	return out
+	return wideFirst(func(assume bool) []*ir.Variant { return lo.reading(sections, assume) })
 }
 
 // reading makes the variants. assume says whether they may require sizes to be multiples of a vector, so that runs are

@@ -115,8 +115,14 @@ func (lo columnKernel) bytesRead() (bytes int) {
 // tilesOf are the variants for tiles of the given sides: those for sizes at which the reads through shared memory are
 // vectors, and those for all other sizes.
 func (lo columnKernel) tilesOf(sections []*ir.Section, lane *ir.Range, s tileSides, vector int) []*ir.Variant {
-	out := lo.tilesRead(sections, lane, s, vector, true)
-	for _, v := range lo.tilesRead(sections, lane, s, vector, false) {
+	return wideFirst(func(assume bool) []*ir.Variant { return lo.tilesRead(sections, lane, s, vector, assume) })
+}
+
+// wideFirst are the variants that read makes where it may assume that sizes are multiples of a vector, and those for other
+// sizes, where it may not: each once, those with longer vectors first.
+func wideFirst(read func(assume bool) []*ir.Variant) []*ir.Variant {
+	out := read(true)
+	for _, v := range read(false) {
 		if !slices.ContainsFunc(out, func(o *ir.Variant) bool {
 			return o.Schedule.Vector == v.Schedule.Vector && ir.Equal(algebra.OrTrue(o.When), algebra.OrTrue(v.When))
 		}) {

@@ -51,13 +51,13 @@ func alignSides(g *ir.Graph, v *ir.Value, sizes map[string]int64) (made []*ir.Va
 	maps.DeleteFunc(both, func(r *ir.Range, _ bool) bool { return !inA[r] })
 	var unaligned *ir.Expr
 	always := false
-	others := map[**ir.Expr]*ir.Expr{&a: form.WithoutWidening(b), &b: form.WithoutWidening(a)}
-	for _, side := range []**ir.Expr{&a, &b} {
-		if load := form.WithoutWidening(*side); unalignedRows(load, others[side], both, algebra.RangeSet(v.Reduce.Ranges), sizes, g.Facts()) {
+	loads, reduced := [2]*ir.Expr{form.WithoutWidening(a), form.WithoutWidening(b)}, algebra.RangeSet(v.Reduce.Ranges)
+	for i, side := range []**ir.Expr{&a, &b} {
+		if load, other := loads[i], loads[1-i]; unalignedRows(load, other, both, reduced, sizes, g.Facts()) {
 			value := alignedCopy(g, v, load.From)
 			copied := ir.Load(value, load.Args, load.Fill).At(load.Span)
 			*side, made = ir.Cast(copied, (*side).Type).At((*side).Span), append(made, value)
-			row := algebra.Product(joinedRow(load, others[side], both, algebra.RangeSet(v.Reduce.Ranges)))
+			row := algebra.Product(joinedRow(load, other, both, reduced))
 			always = always || row.Op == ir.OpConst
 			unaligned = ir.Join(ir.OpOr, unaligned, ir.Apply(ir.OpNe, behindAccesses(row, load.Type), ir.IntConst(0)))
 		}

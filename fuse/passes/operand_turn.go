@@ -73,44 +73,12 @@ func brokenRows(v *ir.Value, load, other *ir.Expr, sizes map[string]int64, facts
 	return when, true
 }
 
-// ownRanges are the axes of a product that one of its sides depends on, and the other does not.
-func ownRanges(v *ir.Value, side, other *ir.Expr) (own []*ir.Range) {
-	in, others := form.AxesIn(v, side), form.AxesIn(v, other)
-	for _, r := range v.Axes {
-		if in[r] && !others[r] {
-			own = append(own, r)
-		}
-	}
-	return own
-}
-
 // turnedOperand makes a value of what one side of a product reads, with the ranges of the sum before those that only this side
 // has, and zeros up to a whole access behind these, and returns it with the load that replaces the side.
 func turnedOperand(g *ir.Graph, v *ir.Value, load, other *ir.Expr) (*ir.Value, *ir.Expr) {
-	own := ownRanges(v, load, other)
-	var batch []*ir.Range
-	for _, r := range v.Axes {
-		if ir.DependsOn(load, r) && !slices.Contains(own, r) {
-			batch = append(batch, r)
-		}
-	}
+	own, _, batch := productAxes(v, form.AxesIn(v, load), form.AxesIn(v, other))
 	ranges := slices.Concat(batch, v.Reduce.Ranges, own)
-	var shape []*ir.Expr
-	for _, r := range ranges {
-		shape = append(shape, r.Extent)
-	}
-	last := len(shape) - 1
-	whole := roundedUp(shape[last], int64(forecast.CopyAlign/load.Type.Size()), g.Facts())
-	outside := !ir.SameSize(whole, shape[last])
-	shape[last] = whole
-	axes, rename := g.NewAxes(shape), map[*ir.Range]*ir.Expr{}
-	for d, r := range ranges {
-		rename[r] = axes[d].At()
-	}
-	at := make([]*ir.Expr, len(load.Args))
-	for d, e := range load.Args {
-		at[d] = ir.Substitute(e, rename)
-	}
-	value := g.Adopt(&ir.Value{Name: v.Name + "_operand", Type: load.Type, Axes: axes, Body: loadWithin(load.From, at, outside), Origin: v.Origin, Parts: load.From.Parts})
+	whole := roundedUp(ranges[len(ranges)-1].Extent, int64(forecast.CopyAlign/load.Type.Size()), g.Facts())
+	value := layOver(g, v, "operand", load, ranges, whole)
 	return value, ir.Load(value, ir.Indices(ranges), nil).At(load.Span)
 }

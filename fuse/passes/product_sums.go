@@ -49,18 +49,7 @@ func partOfProduct(g *ir.Graph, v *ir.Value, sizes map[string]int64) *ir.Range {
 	if a.Type != b.Type || !form.IsHalf(a.Type) && (a.Type != ir.F32 || !g.TF32) {
 		return nil
 	}
-	m, n := form.AxesIn(v, a), form.AxesIn(v, b)
-	var rows, columns, both []*ir.Range
-	for _, axis := range v.Axes {
-		switch {
-		case m[axis] && n[axis]:
-			both = append(both, axis)
-		case m[axis]:
-			rows = append(rows, axis)
-		default:
-			columns = append(columns, axis)
-		}
-	}
+	rows, columns, both := productAxes(v, form.AxesIn(v, a), form.AxesIn(v, b))
 	tiles := algebra.PointsAt(both, sizes) * math.Ceil(algebra.PointsAt(rows, sizes)/productTile) * math.Ceil(algebra.PointsAt(columns, sizes)/productTile)
 	most := float64(productTiles)
 	if sumsOneRange(v, a) && sumsOneRange(v, b) {

@@ -195,12 +195,21 @@ func fewerSteps(taps, channels *ir.Expr, t ir.DType) *ir.Expr {
 // lay is a load of a new value that holds what another load reads over ranges, in their order. The last of
 // the ranges is replaced by columns.
 func (p *windowed) lay(g *ir.Graph, name string, load *ir.Expr, ranges []*ir.Range, columns *ir.Range) *ir.Expr {
-	last := len(ranges) - 1
-	at := append(slices.Clone(ranges[:last]), columns)
+	value := layOver(g, p.v, name, load, ranges, columns.Extent)
+	at := append(slices.Clone(ranges[:len(ranges)-1]), columns)
+	return ir.Load(value, ir.Indices(at), nil).At(load.Span)
+}
+
+// layOver is a new value, for v, that holds what a load reads over ranges, in their order. The last of its axes has the given
+// extent, with zeros behind the last of the ranges.
+func layOver(g *ir.Graph, v *ir.Value, name string, load *ir.Expr, ranges []*ir.Range, extent *ir.Expr) *ir.Value {
 	var shape []*ir.Expr
-	for _, r := range at {
+	for _, r := range ranges {
 		shape = append(shape, r.Extent)
 	}
+	last := len(ranges) - 1
+	outside := load.Fill != nil || !ir.SameSize(extent, shape[last])
+	shape[last] = extent
 	axes, rename := g.NewAxes(shape), map[*ir.Range]*ir.Expr{}
 	for d, r := range ranges {
 		rename[r] = axes[d].At()
@@ -209,12 +218,16 @@ func (p *windowed) lay(g *ir.Graph, name string, load *ir.Expr, ranges []*ir.Ran
 	for d, a := range load.Args {
 		args[d] = ir.Substitute(a, rename)
 	}
-	value := p.adopt(g, name, axes, loadWithin(load.From, args, columns != ranges[last] || load.Fill != nil))
-	return ir.Load(value, ir.Indices(at), nil).At(load.Span)
+	return adoptFor(g, v, name, axes, loadWithin(load.From, args, outside))
 }
 
 func (p *windowed) adopt(g *ir.Graph, name string, axes []*ir.Range, body *ir.Expr) *ir.Value {
-	return g.Adopt(&ir.Value{Name: p.v.Name + "_" + name, Type: body.Type, Axes: axes, Body: body, Origin: p.v.Origin, Parts: body.From.Parts})
+	return adoptFor(g, p.v, name, axes, body)
+}
+
+// adoptFor adds to a graph a value that holds elements of a tensor for v.
+func adoptFor(g *ir.Graph, v *ir.Value, name string, axes []*ir.Range, body *ir.Expr) *ir.Value {
+	return g.Adopt(&ir.Value{Name: v.Name + "_" + name, Type: body.Type, Axes: axes, Body: body, Origin: v.Origin, Parts: body.From.Parts})
 }
 
 // loadWithin is a load that gives zero outside the tensor, where outside says that it may be there.
