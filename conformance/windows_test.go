@@ -441,6 +441,11 @@ func windowFamilies() []family {
 			compile: inTurn(true, "sm_90a", "sm_80"),
 		},
 		{
+			name: "layouts", rows: drawnLayouts(), sizes: [][]int64{{1}, {3}},
+			on:      []pass{{engine: "cpu"}, {engine: "sm_80"}, {engine: "sm_90a"}, {engine: "gpu"}},
+			compile: inTurn(true, "sm_90a", "sm_80"),
+		},
+		{
 			name: "strided", rows: drawnStrided(9),
 			on:       []pass{{engine: "cpu"}, {engine: "sm_90a"}, {engine: "gpu"}},
 			compile:  []compiling{{archs: []string{"sm_90a"}, keep: isWindowed}},

@@ -1,6 +1,8 @@
 package fuse
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -38,6 +40,42 @@ func TestMappingsOfWindows(t *testing.T) {
 		if assert.Len(t, found, 1, test.src) {
 			assert.Equal(t, test.want, found[0].Schedule.Mapping, test.src)
 			assert.Equal(t, test.rows, found[0].Schedule.TileM, test.src)
+		}
+	}
+}
+
+// TestLayoutsOfWindows: a convolution is multiplied alike in whichever order its tensors lie, and where they lie as tensor cores
+// read them, nothing is copied.
+func TestLayoutsOfWindows(t *testing.T) {
+	images := map[string]string{"N, C, H, W": "x", "N, H, W, C": "permute(x, (0, 3, 1, 2))"}
+	weights := map[string]string{"O, C, I, J": "w", "O, I, J, C": "permute(w, (0, 3, 1, 2))", "I, J, C, O": "permute(w, (3, 2, 0, 1))"}
+	results := map[string]string{"N, O, P, Q": "%s", "N, P, Q, O": "permute(%s, (0, 2, 3, 1))"}
+	for _, c := range []struct{ mode, dtype, sizes, args string }{
+		{"", "bf16", "C=64 O=64 H=56 W=56 I=3 J=3 P=56 Q=56", "padding=1"},
+		{"", "f16", "C=128 O=128 H=56 W=56 I=3 J=3 P=28 Q=28", "padding=1, stride=2"},
+		{"", "bf16", "C=512 O=512 H=7 W=7 I=3 J=3 P=7 Q=7", "padding=1"},
+		{"@tf32 ", "f32", "C=96 O=200 H=33 W=31 I=5 J=5 P=29 Q=27", ""},
+		{"", "bf16", "C=64 O=128 H=40 W=56 I=3 J=2 P=36 Q=54", "dilation=2"},
+	} {
+		shape := strings.NewReplacer(strings.Split(strings.ReplaceAll("N=16 "+c.sizes, "=", " "), " ")...).Replace
+		for image, x := range images {
+			for weight, w := range weights {
+				for result, y := range results {
+					conv := fmt.Sprintf(y, strings.TrimSuffix("conv2d("+x+", "+w+", "+c.args, ", ")+")")
+					src := fmt.Sprintf("%sgraph g(x: T[%s], w: T[%s]) -> (y: T[%s]) { y = %s }", c.mode, shape(image), shape(weight), shape(result), conv)
+					kernels := planOf(t, strings.ReplaceAll(src, "T[", c.dtype+"[")).Kernels
+					product := kernels[len(kernels)-1].Variants[0]
+					assert.Equal(t, ir.ContractWarpgroup, product.Strategy, src)
+					copies := 0
+					if !strings.HasSuffix(image, "C") {
+						copies++
+					}
+					if weight != "O, I, J, C" {
+						copies++
+					}
+					assert.Len(t, kernels, 1+copies, src)
+				}
+			}
 		}
 	}
 }

@@ -65,6 +65,9 @@ func layWindows(g *ir.Graph) {
 				p.channelsFirst()
 				continue
 			}
+			if p.hasChannelsLast(g) {
+				p.sumInOrder(p.input.channels())
+			}
 			products[v] = p
 			if p.moves(g, sizes) && p.worth(sizes) && !p.exact {
 				laid[p.input.load.From]++

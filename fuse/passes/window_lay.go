@@ -40,10 +40,22 @@ func (p *windowed) layOut(g *ir.Graph) (made []*ir.Value) {
 	}
 	body := p.v.Body
 	p.v.Body = ir.Apply(ir.OpMul, ir.Cast(weight, body.Args[0].Type), ir.Cast(input, body.Args[1].Type)).At(body.Span)
-	r := *p.v.Reduce
-	r.Ranges = append(slices.Clone(taps), columns)
-	p.v.Reduce = &r
+	p.sumInOrder(columns)
 	return made
+}
+
+// sumInOrder makes the sum go through the columns of one tap after the other: neighbours of both operands, laid out.
+func (p *windowed) sumInOrder(columns *ir.Range) {
+	r := *p.v.Reduce
+	r.Ranges = append(p.taps(), columns)
+	p.v.Reduce = &r
+}
+
+// hasChannelsLast reports whether both operands of a product for tensor cores have their channels last, in whole accesses, as the
+// program's tensors may. Nothing need be copied then.
+func (p *windowed) hasChannelsLast(g *ir.Graph) bool {
+	channel := p.input.channels()
+	return !p.exact && ir.Multiple(channel.Extent, p.align(), g.Facts()) && p.input.channel == len(p.input.load.Args)-1 && p.weightLies(p.taps())
 }
 
 // layRows rewrites the product over weights that are contiguous along the rows that only they depend on.
@@ -97,11 +109,20 @@ func roundedUp(extent *ir.Expr, n int64, facts ir.Facts) *ir.Expr {
 // layWeight is a load of a new value that holds the weights with taps and channels last, and zero for
 // columns past the last channel; nil where the weights are so already.
 func (p *windowed) layWeight(g *ir.Graph, taps []*ir.Range, columns *ir.Range) *ir.Expr {
-	order := slices.Concat(p.both, p.own, taps, []*ir.Range{p.input.channels()})
-	if columns == p.input.channels() && p.weight.Fill == nil && readsInOrder(p.weight, order) {
+	if columns == p.input.channels() && p.weightLies(taps) {
 		return nil
 	}
-	return p.lay(g, "weight", p.weight, order, columns)
+	return p.lay(g, "weight", p.weight, p.weightOrder(taps), columns)
+}
+
+// weightOrder is the order of the weights' axes in which taps and channels are last.
+func (p *windowed) weightOrder(taps []*ir.Range) []*ir.Range {
+	return slices.Concat(p.both, p.own, taps, []*ir.Range{p.input.channels()})
+}
+
+// weightLies reports whether the weights are a whole tensor in that order.
+func (p *windowed) weightLies(taps []*ir.Range) bool {
+	return p.weight.Fill == nil && readsInOrder(p.weight, p.weightOrder(taps))
 }
 
 // layInput is a load of a new value that holds the input with channels last; nil where the input is so
