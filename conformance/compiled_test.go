@@ -54,14 +54,18 @@ type unit struct {
 // FUSEC_TEST_FULL is set, as in .ci/run, and each where it is "units". Which ones follows from their texts: a change of a kernel
 // draws anew, and a text is decided alike everywhere. What a simulator runs is compiled as far as PTX in any case.
 func oneInUnits() uint32 {
-	switch os.Getenv("FUSEC_TEST_FULL") {
-	case "":
-		return 15
-	case "units":
+	switch {
+	case inUnits():
 		return 1
+	case inFull():
+		return 6
 	}
-	return 4
+	return 15
 }
+
+// inUnits is whether each size class is compiled and each row simulated on both devices: what a change of many kernels deserves once,
+// and a machine with many cores.
+func inUnits() bool { return os.Getenv("FUSEC_TEST_FULL") == "units" }
 
 // inFull is whether tests do all that they can, and not what is enough while one works.
 func inFull() bool { return os.Getenv("FUSEC_TEST_FULL") != "" }
