@@ -2,6 +2,7 @@ package cache
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -84,6 +85,25 @@ func TestClearLeavesAnEmptyCacheThatWorks(t *testing.T) {
 	require.NoError(t, err)
 	assert.Zero(t, s.Bytes)
 	assert.True(t, c.Put(testKey(1), testEntry(1)))
+}
+
+// TestHalvesThatMayStillBeWrittenStay, whoever tidies up; older ones are of processes that died.
+func TestHalvesThatMayStillBeWrittenStay(t *testing.T) {
+	for name, tidy := range map[string]func(c *Cache) error{
+		"Clear": func(c *Cache) error { _, err := c.Clear(); return err },
+		"Prune": func(c *Cache) error { _, err := c.Prune(1 << 20); return err },
+	} {
+		c, clk := aged(t, 1<<20)
+		require.True(t, c.Put(testKey(1), kilobyte()))
+		half := filepath.Join(filepath.Dir(c.rw.path(testKey(1))), tempPrefix+"1")
+		for age, stays := range map[time.Duration]bool{0: true, tempAge - 1: true, tempAge: true, tempAge + 1: false, 1000 * tempAge: false} {
+			require.NoError(t, os.WriteFile(half, []byte("half"), 0o600))
+			require.NoError(t, os.Chtimes(half, clk.t.Add(-age), clk.t.Add(-age)))
+			require.NoError(t, tidy(c))
+			_, err := os.Stat(half)
+			assert.Equal(t, stays, err == nil, "%s, %v old", name, age)
+		}
+	}
 }
 
 func TestWhyNamesTheFieldsThatDiffer(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sort"
 	"testing"
 	"time"
 
@@ -260,4 +261,51 @@ func TestSweepStopsAtTheCap(t *testing.T) {
 	require.NoError(t, err)
 	assert.LessOrEqual(t, s.Bytes-freed, most-most/10)
 	assert.Greater(t, s.Bytes-freed+s.Bytes/20, most-most/10, "no more than that takes")
+}
+
+// TestSweepLeavesNineTenths: as many entries as have no more bytes than 90 % of the cap stay, be it by a single byte.
+func TestSweepLeavesNineTenths(t *testing.T) {
+	const count = 5
+	c, clk := aged(t, 1<<20)
+	for _, left := range []int64{1, 3, 4} {
+		for _, short := range []int64{0, 1} { // bytes by which these are more than 90 % of the cap
+			for n := range int64(count) {
+				put(t, c, n, clk.t)
+			}
+			s, err := c.Stats()
+			require.NoError(t, err)
+			each := s.Bytes / count
+			most := int64(sort.Search(int(s.Bytes), func(most int) bool { return most-most/10 >= int(left*each-short) }))
+			require.Equal(t, left*each-short, most-most/10)
+			freed, err := c.Prune(most)
+			require.NoError(t, err)
+			assert.Equal(t, (left-short)*each, s.Bytes-freed, "a cap of %d bytes", most)
+		}
+	}
+}
+
+// TestWritersLookAtTheSizeByAndBy: once they have written a part of the cap since they last did, so that what other processes
+// write is noticed.
+func TestWritersLookAtTheSizeByAndBy(t *testing.T) {
+	probe, _ := aged(t, 1<<20)
+	put(t, probe, 0, time.Now())
+	s, err := probe.Stats()
+	require.NoError(t, err)
+	for _, entries := range []int64{1, 2, 3} { // in that part of the cap
+		most := scanPart * entries * s.Bytes
+		c, _ := aged(t, most)
+		for range 2 { // the first sweeps, because nobody has, and the second looks at the size
+			require.True(t, c.Put(testKey(0), kilobyte()))
+		}
+		others := filepath.Join(c.Dir(), quarantineDir, "of others")
+		require.NoError(t, os.MkdirAll(filepath.Dir(others), 0o700))
+		for range 2 {
+			require.NoError(t, os.WriteFile(others, make([]byte, most), 0o600))
+			for n := range entries {
+				assert.FileExists(t, others, "%d of %d entries written", n, entries)
+				require.True(t, c.Put(testKey(0), kilobyte()))
+			}
+			assert.NoFileExists(t, others, "all of %d entries written", entries)
+		}
+	}
 }
