@@ -97,6 +97,21 @@ func TestCompileRefusesWhatNVRTCWouldMisread(t *testing.T) {
 	assert.ErrorContains(t, err, "sm_30")
 }
 
+// TestCompileRefusesTextThatCEndsEarly: a NUL byte at any place of any text is found before NVRTC sees it.
+func TestCompileRefusesTextThatCEndsEarly(t *testing.T) {
+	n := &NVRTC{} // that is not asked
+	for _, text := range []string{"\x00", "\x00text", "te\x00xt", "text\x00"} {
+		for of, r := range map[string]Request{
+			"name": {Name: text}, "source": {Source: text}, "first option": {Options: []string{text, "-w"}}, "last option": {Options: []string{"-w", text}},
+		} {
+			var failed *CompileError
+			if err := n.check(r); assert.ErrorAs(t, err, &failed, "%s %q", of, text) {
+				assert.Contains(t, failed.Log, "NUL byte")
+			}
+		}
+	}
+}
+
 func TestCompileStopsWaitingWhenTheContextEnds(t *testing.T) {
 	n := requireNVRTC(t)
 	ended, cancel := context.WithCancel(t.Context())

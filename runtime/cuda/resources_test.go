@@ -212,6 +212,24 @@ func TestTensorMapArgumentsArrive(t *testing.T) {
 	assert.Equal(t, m[:], p.block[p.offsets[1]:][:128])
 }
 
+// TestTensorMapsOfAnyRank: from 1 to 5 dims, with or without steps; lists of any other length are refused before the driver reads them.
+func TestTensorMapsOfAnyRank(t *testing.T) {
+	d := fakeDriver(t).open()
+	for rank := range 8 {
+		for list := range 4 { // which is one too long: strides, box, steps or none
+			long := [4]int{}
+			long[list] = 1
+			config := TensorMapConfig{Address: 16, Dims: make([]uint64, rank), Strides: make([]uint64, max(rank-1, 0)+long[0]),
+				Box: make([]uint32, rank+long[1])}
+			if list >= 2 {
+				config.Steps = make([]uint32, rank+long[2])
+			}
+			_, err := d.EncodeTiled(config)
+			assert.Equal(t, rank >= 1 && rank <= 5 && list == 3, err == nil, "%+v", config)
+		}
+	}
+}
+
 func TestTensorMapOfOneDimensionHasNoStrides(t *testing.T) {
 	d := fakeDriver(t).open()
 	m := must(d.EncodeTiled(TensorMapConfig{Address: 16, Dims: []uint64{64}, Box: []uint32{8},
