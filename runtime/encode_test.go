@@ -3,8 +3,11 @@
 package runtime
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"reflect"
 	"strings"
@@ -214,13 +217,18 @@ func TestPlanCache(t *testing.T) {
 }
 
 func TestImportsThatAreDamaged(t *testing.T) {
-	whole := encodeImports(map[string][]byte{"a": nil, "b": []byte("x")})
 	read := func(name string) ([]byte, error) { return map[string][]byte{"b": []byte("x")}[name], nil }
-	require.True(t, importsSame(whole, read))
-	for i := 1; i < len(whole); i++ {
-		if i != len(whole)/2 { // where the first ends
-			assert.False(t, importsSame(whole[:i], read), "cut at %d", i)
+	for _, first := range []string{"", "a"} { // no name is as good as any
+		whole := encodeImports(map[string][]byte{first: nil, "b": []byte("x")})
+		require.True(t, importsSame(whole, read))
+		for i := 1; i < len(whole); i++ {
+			ends := i == 1+len(first)+sha256.Size // the first one
+			assert.Equal(t, ends, importsSame(whole[:i], read), "%q, cut at %d", first, i)
 		}
+	}
+	whole := encodeImports(map[string][]byte{"b": []byte("x")})
+	for _, length := range []uint64{0, 2, 3, math.MaxInt64, math.MaxUint64 - sha256.Size, math.MaxUint64} {
+		assert.False(t, importsSame(append(binary.AppendUvarint(nil, length), whole[1:]...), read), "a name of %d bytes", length)
 	}
 	assert.False(t, importsSame(whole, func(string) ([]byte, error) { return nil, errors.New("gone") }))
 }

@@ -85,7 +85,8 @@ func encodeImports(imports map[string][]byte) []byte {
 func importsSame(stored []byte, read func(name string) ([]byte, error)) bool {
 	for len(stored) > 0 {
 		n, width := binary.Uvarint(stored)
-		if width <= 0 || n > uint64(len(stored)-width) || uint64(len(stored)-width)-n < sha256.Size || read == nil {
+		longest := len(stored) - width - sha256.Size // that a name may be
+		if width <= 0 || longest < 0 || n > uint64(longest) || read == nil {
 			return false
 		}
 		name, rest := string(stored[width:][:n]), stored[width+int(n):]
