@@ -131,10 +131,9 @@ func (c *gpuChecks) free() error {
 	return buffer.Close()
 }
 
-// close gives the memory back, when the stream's work is done.
+// close gives the memory back, when the results of all runs have been looked at.
 func (c *gpuChecks) close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.pending, c.used = nil, 0
 	return c.free()
 }
