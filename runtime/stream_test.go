@@ -4,6 +4,7 @@ package runtime
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -11,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/ir/diag"
+	"github.com/fusec/fusec/ir/interp/plantest"
 	"github.com/fusec/fusec/runtime/tensor"
 )
 
@@ -57,6 +60,58 @@ func TestStreamsOfTheCPU(t *testing.T) {
 	require.NoError(t, s.Wait(context.Background()))
 	assert.True(t, tensor.Equal(ramp(t, 3), pinned.Tensor()))
 	require.NoError(t, d.Close())
+}
+
+// gatherPlan is y[i] = x[at[i]] in strict numerics, which checks the indices.
+func gatherPlan() *ir.Plan {
+	g := ir.NewGraph("gather")
+	g.Symbols, g.Numerics = []ir.Symbol{{Name: "N"}, {Name: "M"}}, ir.Strict
+	x, at := g.Input("x", ir.F32, []*ir.Expr{ir.Sym("N")}, diag.Span{}), g.Input("at", ir.I64, []*ir.Expr{ir.Sym("M")}, diag.Span{})
+	axes := g.NewAxes(at.Shape())
+	read := ir.Load(x, []*ir.Expr{ir.Cast(ir.Load(at, ir.Indices(axes), nil), ir.Index)}, nil)
+	read.NoElse = true
+	g.Output("y", g.Define("y", axes, read, ir.Origin{}), diag.Span{})
+	p := plantest.Unfused(ir.Checked(g))
+	for _, o := range p.Graph.Outputs[len(p.Graph.Results()):] { // what checks find is for the engine
+		at := slices.IndexFunc(p.Buffers, func(b *ir.Buffer) bool { return b.Value == o.Value })
+		p.Buffers[at].Kind = ir.CheckBuffer
+	}
+	return p
+}
+
+// TestStreamsOfTheCPUReportWhatChecksFind: as on a GPU, whoever waits or closes the stream is told of the first run that found
+// an index outside, once.
+func TestStreamsOfTheCPUReportWhatChecksFind(t *testing.T) {
+	d, err := Open("cpu", Options{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, d.Close()) }()
+	ctx := t.Context()
+	fn, err := d.LoadPlan(ctx, gatherPlan())
+	require.NoError(t, err)
+	s, x, y := newStream(t, d), newBuffer(t, d, 5), newBuffer(t, d, 3)
+	require.NoError(t, x.Upload(ramp(t, 5)))
+	queue := func(indices ...int64) {
+		at, err := d.NewBuffer(ir.I64, 3)
+		require.NoError(t, err)
+		words, err := tensor.FromSlice(indices)
+		require.NoError(t, err)
+		require.NoError(t, at.Upload(words))
+		require.NoError(t, fn.Queue(ctx, s, Args{"x": x, "at": at, "y": y}))
+	}
+	for range 2 {
+		queue(4, 0, 2)
+		require.NoError(t, s.Wait(ctx))
+		assert.True(t, tensor.Equal(vector(t, 5, 1, 3), downloaded(t, y)))
+		queue(4, 11, 2)
+		queue(4, 12, 2)
+		queue(4, 0, 2)
+		var found *ir.IndexError
+		require.ErrorAs(t, s.Wait(ctx), &found)
+		assert.EqualValues(t, 11, found.Index)
+		require.NoError(t, s.Wait(ctx))
+	}
+	queue(0, 0, 5)
+	assert.ErrorAs(t, s.Close(), new(*ir.IndexError))
 }
 
 func TestQueueWantsBuffersOfItsDevice(t *testing.T) {
