@@ -151,6 +151,15 @@ func TestOutOfDeviceMemoryNamesTheTensor(t *testing.T) {
 	err = big.Run(context.Background(), args)
 	require.ErrorIs(t, err, cuda.ErrOutOfMemory)
 	assert.ErrorContains(t, err, "the run, most of it for intermediate tensor 1 (1.0 TiB), takes 1.0 TiB: ")
+	p.Temps[2].Bytes = p.Temps[1].Bytes
+	twice := p.Launches[0]
+	twice.Variants = slices.Clone(twice.Variants)
+	twice.Variants[0].Args = slices.Clone(twice.Variants[0].Args)
+	twice.Variants[0].Args[1].Index = 2
+	p.Launches = append(p.Launches, twice)
+	big, err = fn.Device().Load(context.Background(), p)
+	require.NoError(t, err)
+	assert.ErrorContains(t, big.Run(context.Background(), args), "most of it for intermediate tensor 1 (", "the first of the largest")
 }
 
 func TestSizesThatOverflow(t *testing.T) {

@@ -4,6 +4,8 @@ package runtime
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"sync"
 	"testing"
 
@@ -84,6 +86,46 @@ func TestRunsReportWhatChecksFind(t *testing.T) {
 	assert.Len(t, r.Kernels, 2)
 	_, err = fn.Measure(ctx, checkedArgs(t, 0, 1, 2, 3), Measure{Repeat: 3})
 	assert.ErrorAs(t, err, new(*ir.IndexError))
+}
+
+// TestEachResultHasItsPlace: kernels of which each finds one of a check's two results write them side by side.
+func TestEachResultHasItsPlace(t *testing.T) {
+	requireNVRTC(t)
+	p := checkedProgram()
+	found := p.Launches[1]
+	x, y, zero := p.Params[0], p.Params[3], p.Params[2]
+	results := 2 * len(p.Checks)
+	p.Launches, p.Params = p.Launches[:1], []ir.Param{x, zero}
+	for i := range results {
+		p.Params = append(p.Params, ir.Param{Name: fmt.Sprint("found", i), DType: ir.F32, Shape: zero.Shape})
+		l := found
+		l.Variants = slices.Clone(found.Variants)
+		l.Variants[0].Args = []ir.LaunchArg{{Kind: ir.ArgParam, Index: 2 + i}, {Kind: ir.ArgParam, Index: 1},
+			{Kind: ir.ArgCheck, Index: i, Write: true}, {Kind: ir.ArgSize, Index: 1}}
+		p.Launches = append(p.Launches, l)
+	}
+	p.Launches[0].Variants[0].Args[1].Index = len(p.Params)
+	p.Params = append(p.Params, y)
+	fn, err := fakeDriver(t).open(t, Options{}).Load(t.Context(), p)
+	require.NoError(t, err)
+	run := func(found ...int64) error {
+		args := Args{"x": ramp(t, 4), "y": ramp(t, 4), "zero": vector(t, 0, 0)}
+		for i, word := range found {
+			args[fmt.Sprint("found", i)] = finding(t, word)
+		}
+		return fn.Run(t.Context(), args)
+	}
+	for range 3 { // launches, then a graph
+		require.NoError(t, run(inside...))
+		for check := range p.Checks {
+			words := slices.Clone(inside)
+			words[2*check], words[2*check+1] = 0, int64(100+check)
+			var outside *ir.IndexError
+			require.ErrorAs(t, run(words...), &outside)
+			assert.Equal(t, p.Checks[check].Tensor, outside.Tensor)
+			assert.EqualValues(t, 100+check, outside.Index)
+		}
+	}
 }
 
 func TestFailuresWithChecksLeakNothing(t *testing.T) {

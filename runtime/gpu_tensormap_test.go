@@ -4,6 +4,7 @@ package runtime
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -72,6 +73,28 @@ func TestBindMap(t *testing.T) {
 	assert.Equal(t, []uint64{200}, m.config.Strides, "elements of 32 bits")
 	_, err = bindMap(&mappedProgram().TensorMaps[1], []int64{-100})
 	assert.ErrorContains(t, err, "64 bits")
+}
+
+// TestBoundsOfTensorMaps: the least and the most of what a map may have is taken, and one more or less is refused.
+func TestBoundsOfTensorMaps(t *testing.T) {
+	for name, of := range map[string]struct {
+		most int
+		set  func(m *ir.TensorMap, n int)
+	}{
+		"dims": {5, func(m *ir.TensorMap, n int) {
+			one := slices.Repeat([]ir.Size{constant(1)}, n)
+			m.Dims, m.Strides, m.Box = one, one[:max(n-1, 0)], slices.Repeat([]int{1}, n)
+		}},
+		"a box":      {256, func(m *ir.TensorMap, n int) { m.Box = []int{32, n} }},
+		"steps":      {8, func(m *ir.TensorMap, n int) { m.Steps = []int{1, n} }},
+		"first step": {8, func(m *ir.TensorMap, n int) { m.Steps = []int{n, 1} }},
+	} {
+		for n, ok := range map[int]bool{0: false, 1: true, of.most: true, of.most + 1: false} {
+			p := mappedProgram()
+			of.set(&p.TensorMaps[1], n)
+			assert.Equal(t, ok, checkProgram(p) == nil, "%s of %d", name, n)
+		}
+	}
 }
 
 func TestMalformedTensorMaps(t *testing.T) {

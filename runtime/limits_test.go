@@ -6,10 +6,12 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/big"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/fusec/fusec/ir"
 )
@@ -66,6 +68,49 @@ func TestShapesOfLaunches(t *testing.T) {
 			assert.Zero(t, r.Grid, "a kernel that writes nothing")
 		}
 	}
+}
+
+// TestFirstPiecesOfMemoryArePlain: a program that needs few does not wait until the driver's pool is set up.
+func TestFirstPiecesOfMemoryArePlain(t *testing.T) {
+	f := fakeDriver(t)
+	d := f.open(t, Options{})
+	for n := range 2 * firstPlain {
+		newBuffer(t, d, 100)
+		plain := min(n+1, firstPlain)
+		assert.Equal(t, plain, f.Calls("cuMemAlloc_v2"), "of %d", n+1)
+		assert.Equal(t, n+1-plain, f.Calls("cuMemAllocAsync"), "of %d", n+1)
+	}
+}
+
+// TestBytesOfTensors: the exact product of all dims where it fits in 64 bits, and an error where it does not.
+func TestBytesOfTensors(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		dtype := rapid.SampledFrom([]ir.DType{ir.Bool, ir.F16, ir.F32, ir.I64}).Draw(t, "dtype")
+		shape := rapid.SliceOfN(rapid.IntRange(1, 1<<20), 0, 2).Draw(t, "shape")
+		rest := math.MaxInt64 / dtype.Size()
+		for _, d := range shape {
+			rest /= d
+		}
+		last := max(rest, 1) // the largest that fits beside the others
+		if last < math.MaxInt64 {
+			last += rapid.IntRange(0, 1).Draw(t, "more")
+		}
+		shape = append(shape, last)
+		want := big.NewInt(int64(dtype.Size()))
+		for _, d := range shape {
+			want.Mul(want, big.NewInt(int64(d)))
+		}
+		got, err := byteSize(dtype, shape)
+		if want.IsInt64() {
+			require.NoError(t, err)
+			require.Equal(t, want.Int64(), got)
+		} else {
+			require.ErrorContains(t, err, "does not fit in 64 bits")
+		}
+		got, err = byteSize(dtype, append(shape, 0))
+		require.NoError(t, err)
+		require.Zero(t, got)
+	})
 }
 
 // TestWhichCopiesAreStaged: those of as many bytes as are worth it, and no smaller ones; either way all bytes arrive.
