@@ -149,7 +149,11 @@ func dot[T element](a, b []T) T {
 		a, b = a[8:], b[8:]
 	}
 	for i, v := range a {
-		s0 += v * b[i]
+		if i&1 == 0 {
+			s0 += v * b[i]
+		} else {
+			s1 += v * b[i]
+		}
 	}
 	return ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))
 }

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -84,6 +85,19 @@ func TestSumsOfAnyLength(t *testing.T) {
 		assert.Equal(t, want, sum(a))
 		assert.Equal(t, product, dot(a, b))
 		assert.Equal(t, top, largest(b, -1))
+	}
+}
+
+// TestDotAddsInTheOrderOfSum: to the last bit, where the products are exact.
+func TestDotAddsInTheOrderOfSum(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for n := range 70 {
+		a, b, products := make([]float64, n), make([]float64, n), make([]float64, n)
+		for i := range a {
+			a[i], b[i] = float64(float32(r.NormFloat64())), float64(float32(r.NormFloat64()))
+			products[i] = a[i] * b[i]
+		}
+		assert.Equal(t, sum(products), dot(a, b), "%d elements", n)
 	}
 }
 
