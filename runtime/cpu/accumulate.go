@@ -19,8 +19,7 @@ func (g *gen) asStores(k *ir.Kernel, v *ir.Variant) *ir.Variant {
 	if len(k.Accumulated) == 0 {
 		return v
 	}
-	out := *v
-	out.Sections = nil
+	var sections []*ir.Section
 	for _, s := range v.Sections {
 		section := *s
 		section.Stores = append([]*ir.Store(nil), s.Stores...)
@@ -30,8 +29,10 @@ func (g *gen) asStores(k *ir.Kernel, v *ir.Variant) *ir.Variant {
 				Value: ir.Apply(p.Op.Info().Combine, now, p.Body)})
 			g.running = append(g.running, running{p.Arg.Index, p.Arg.Type, p.Op.Identity(p.Body.Type)})
 		}
-		out.Sections = append(out.Sections, &section)
+		sections = append(sections, &section)
 	}
+	out := *v
+	out.Sections = sections
 	return &out
 }
 
