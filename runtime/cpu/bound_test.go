@@ -3,6 +3,7 @@ package cpu
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"sync"
@@ -126,6 +127,30 @@ func TestTemporariesLargerThanMemoryAreRefused(t *testing.T) {
 	assert.GreaterOrEqual(t, refused.Bytes, int64(1)<<48)
 	assert.ErrorContains(t, err, "the memory between kernels, most of it for tensor table (281474976710656 bytes), takes 256.0 TiB")
 	require.NoError(t, call(64), "nothing else has changed")
+}
+
+// TestRefusalsNameTheLargestTensor between the kernels; of several the first. Inputs and results are not between them.
+func TestRefusalsNameTheLargestTensor(t *testing.T) {
+	const much = 1 << 50
+	for _, sizes := range [][]int64{{much}, {much, much}, {1, much, much}, {much, 2 * much, 1, 2 * much}, {2 * much, much}} {
+		p := &Program{plan: &ir.Plan{}}
+		b := &bound{}
+		add := func(name string, bytes, at int64) {
+			p.plan.Buffers = append(p.plan.Buffers, &ir.Buffer{Name: name})
+			b.bytes, b.at = append(b.bytes, bytes), append(b.at, at)
+		}
+		add("x", 100*much, -1)
+		largest, total := 0, int64(0)
+		for i, bytes := range sizes {
+			add(fmt.Sprint("t", i), bytes, total)
+			total += bytes
+			if bytes > sizes[largest] {
+				largest = i
+			}
+		}
+		add("y", 100*much, -1)
+		assert.ErrorContains(t, p.admit(b, total), fmt.Sprintf("most of it for tensor t%d (%d bytes)", largest, sizes[largest]), sizes)
+	}
 }
 
 func TestSizesAreNotMultipliedPast64Bits(t *testing.T) {

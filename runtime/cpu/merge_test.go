@@ -2,6 +2,7 @@ package cpu_test
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -74,6 +75,43 @@ func TestIntegersWrapBetweenOperations(t *testing.T) {
 					in[0].I[i] = int64(i) * 2654435761 % (1 << (bits/2 + 2))
 				}
 				in[0] = interp.FromBytes(in[0].Type, in[0].Shape, in[0].Bytes())
+				want, err := interp.Run(g, in, interp.Options{})
+				require.NoError(t, err)
+				compare(t, "engine", g, want, execute(t, planForCPU(t, g), bind(t, g, in), in, 2))
+			})
+		}
+	}
+}
+
+// TestRowsThatAreKept: what one pass over a row computes is what the next finds there, in registers of each class, in rows of
+// one tile and of several, and in rows that are too long to be kept.
+func TestRowsThatAreKept(t *testing.T) {
+	for _, dtype := range []string{"i8", "i32", "i64", "f32", "f64", "bf16"} {
+		for _, m := range []int64{1, 7, 1030, 2500, 70_001} {
+			src := fmt.Sprintf("graph g(x: %[1]s[N, M]) -> (y: %[1]s[N, M]) { y = x * 3 - max(x * 3, axis=1, keep=true) }", dtype)
+			t.Run(fmt.Sprint(dtype, m), func(t *testing.T) {
+				g := parseGraph(t, src)
+				in := waves(t, g, map[string]int64{"N": 2, "M": m})
+				want, err := interp.Run(g, in, interp.Options{})
+				require.NoError(t, err)
+				compare(t, "engine", g, want, execute(t, planForCPU(t, g), bind(t, g, in), in, 2))
+			})
+		}
+	}
+}
+
+// TestIndicesBeyond64Bits: an index that is made of data and of places is outside where the exact one is, and does not come
+// back from the other end: as a scalar, along the lanes, and in a sum.
+func TestIndicesBeyond64Bits(t *testing.T) {
+	values := []int64{0, 1, -1, 2, 7, 1 << 31, -1 << 31, 1 << 32, 1 << 61, 1 << 62, -1 << 62, math.MaxInt64, math.MaxInt64 - 1, math.MinInt64}
+	for _, index := range []string{"at[i] * j", "at[j] * i", "at[i] * j * i", "at[j] * i + j", "(at[i] + j) * j", "j * at[j] + at[i] * i",
+		"0 - at[j] * 4 * j", "(at[i] - j) * (at[j] + i)", "at[i] + j + (at[i] + j)", "at[j] + i + (at[j] + i)", "at[i] + i + (at[i] + i)"} {
+		for _, result := range []string{"y: f32[K, K]) { y[i: K, j: K] = x[INDEX] else 100 }", "y: f32[K]) { y[i: K] = sum[j: K] (x[INDEX] else 100) }"} {
+			src := "graph g(x: f32[N], at: i64[K]) -> (" + strings.ReplaceAll(result, "INDEX", index)
+			t.Run(src, func(t *testing.T) {
+				g := parseGraph(t, src)
+				in := waves(t, g, map[string]int64{"N": 40, "K": int64(len(values))})
+				copy(in[1].I, values)
 				want, err := interp.Run(g, in, interp.Options{})
 				require.NoError(t, err)
 				compare(t, "engine", g, want, execute(t, planForCPU(t, g), bind(t, g, in), in, 2))

@@ -87,6 +87,27 @@ func TestScatters(t *testing.T) {
 	}
 }
 
+// Every column is taken once, however many there are: the numbers of keys and the sums of what goes to each are exact.
+func TestScattersOfManyColumns(t *testing.T) {
+	const places = 3
+	for _, columns := range []int64{1<<16 - 1, 1 << 16, 1<<16 + 1, 3<<16 + 5} {
+		g := parseGraph(t, `graph g(z: bool[V], at: i32[K], x: i32[K]) -> (n: i64[V], y: i32[V]) {
+			n = bincount(at, dim(z, 0))
+			y[v: V] = i32(sum[k: K where at[k] == v] x[k]) }`)
+		in := scatterInputs(g, map[string]int64{"V": places, "K": columns}, func(i int) float64 { return float64(i % 1009) })
+		number, sum := make([]int64, places), make([]int64, places)
+		for k, at := range in[1].I {
+			if 0 <= at && at < places {
+				number[at]++
+				sum[at] += in[2].I[k]
+			}
+		}
+		have := execute(t, planForCPU(t, g), bind(t, g, in), in, 2)
+		assert.Equal(t, number, have[0].I, "%d columns", columns)
+		assert.Equal(t, sum, have[1].I, "%d columns", columns)
+	}
+}
+
 // closeTo allows what is computed of a sum a rounding or two.
 func closeTo(name string, want, have float64) bool {
 	rounded := name == "mean" || name == "then computed" || name == "of the place"
