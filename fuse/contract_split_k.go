@@ -138,6 +138,9 @@ func (lo splitKernel) splitVariants(rival *ir.Expr) (aligned, others []*ir.Varia
 			aligned = append(aligned, v)
 		}
 	}
+	if always {
+		aligned = append(lo.windowsByElement(fold, c, rival), aligned...)
+	}
 	aligned = lo.longEnough(aligned, c)
 	if c.Unit == ir.IntegerUnit { // warpgroups multiply bytes faster
 		aligned, others = nil, aligned
@@ -152,6 +155,19 @@ func (lo splitKernel) splitVariants(rival *ir.Expr) (aligned, others []*ir.Varia
 		}
 	}
 	return aligned, lo.longEnough(others, c)
+}
+
+// windowsByElement makes the variants that copy what windows cover, or read them row by row, of a product for which none of them
+// has an access of several elements: these are faster than tiles that gather windows, whatever tiles read in vectors beside.
+func (lo splitKernel) windowsByElement(fold ir.Fold, c *ir.Contract, rival *ir.Expr) (out []*ir.Variant) {
+	for _, choice := range lo.splitCandidates(c, true, rival) {
+		if (choice.halo != nil || choice.byRow) && lo.splitVariant(fold, *c, choice, bothSides) == nil {
+			if v := lo.splitVariant(fold, *c, choice, neitherSide); v != nil {
+				out = append(out, v)
+			}
+		}
+	}
+	return out
 }
 
 // longEnough leaves products with few rows on a side and little work to the loop mappings, if elements would be copied

@@ -80,6 +80,34 @@ func TestLayoutsOfWindows(t *testing.T) {
 	}
 }
 
+// TestLayoutsOfFewChannels: products of few channels or few results, which are read from planes, are computed alike in whichever
+// order images and results lie, behind a copy of those with their channels last.
+func TestLayoutsOfFewChannels(t *testing.T) {
+	for _, c := range []struct{ src, turned string }{
+		{`graph g(x: bf16[16, 3, 224, 224], w: bf16[64, 3, 7, 7]) -> (y: bf16[16, 64, 112, 112]) { y = conv2d(x, w, stride=2, padding=3) }`,
+			`graph g(x: bf16[16, 224, 224, 3], w: bf16[7, 7, 3, 64]) -> (y: bf16[16, 64, 112, 112]) { y = conv2d(permute(x, (0, 3, 1, 2)), permute(w, (3, 2, 0, 1)), stride=2, padding=3) }`},
+		{`graph g(x: bf16[32, 128, 56, 56], w: bf16[128, 4, 3, 3]) -> (y: bf16[32, 128, 56, 56]) { y = conv2d(x, w, padding=1, groups=32) }`,
+			`graph g(x: bf16[32, 56, 56, 128], w: bf16[128, 4, 3, 3]) -> (y: bf16[32, 128, 56, 56]) { y = conv2d(permute(x, (0, 3, 1, 2)), w, padding=1, groups=32) }`},
+		{`graph g(x: f32[32, 64, 56, 56], w: f32[64, 8, 3, 3]) -> (y: f32[32, 64, 56, 56]) { y = conv2d(x, w, padding=1, groups=8) }`,
+			`graph g(x: f32[32, 56, 56, 64], w: f32[64, 8, 3, 3]) -> (y: f32[32, 56, 56, 64]) { y = permute(conv2d(permute(x, (0, 3, 1, 2)), w, padding=1, groups=8), (0, 2, 3, 1)) }`},
+		{`graph g(x: f16[64, 100, 8808], w: f16[3, 100, 3]) -> (y: f16[64, 3, 8804]) { y = conv1d(x, w, dilation=2) }`,
+			`graph g(x: f16[64, 8808, 100], w: f16[3, 3, 100]) -> (y: f16[64, 3, 8804]) { y = conv1d(permute(x, (0, 2, 1)), permute(w, (0, 2, 1)), dilation=2) }`},
+		{`graph g(x: bf16[64, 16, 33, 19, 48], w: bf16[2, 16, 5, 1, 3]) -> (y: bf16[64, 2, 21, 19, 42]) { y = conv3d(x, w, dilation=3) }`,
+			`graph g(x: bf16[64, 33, 19, 48, 16], w: bf16[16, 2, 5, 1, 3]) -> (y: bf16[64, 2, 21, 19, 42]) { y = conv3d(permute(x, (0, 4, 1, 2, 3)), permute(w, (1, 0, 2, 3, 4)), dilation=3) }`},
+		{`graph g(x: f16[16, 32, 256, 256], w: f16[9, 32, 3, 3], b: f16[9]) -> (y: f16[16, 9, 256, 256]) { y = conv2d(x, w, b, padding=1) }`,
+			`graph g(x: f16[16, 32, 256, 256], w: f16[9, 32, 3, 3], b: f16[9]) -> (y: f16[16, 256, 256, 9]) { y = permute(conv2d(x, w, b, padding=1), (0, 2, 3, 1)) }`},
+	} {
+		product := func(src string) *ir.Variant {
+			kernels := planOf(t, src).Kernels
+			return kernels[len(kernels)-1].Variants[0]
+		}
+		planes, turned := product(c.src), product(c.turned)
+		assert.Equal(t, planes.Strategy, turned.Strategy, c.turned)
+		halo := func(v *ir.Variant) bool { return v.Contract != nil && v.Contract.B[0].Window != nil && v.Contract.B[0].Window.Halo != nil }
+		assert.Equal(t, halo(planes), halo(turned), c.turned)
+	}
+}
+
 // TestFewPlacesAreSplit: elements of windows are copied one by one, so where there are few places the blocks of a
 // cluster share the columns, however few these are.
 func TestFewPlacesAreSplit(t *testing.T) {

@@ -26,7 +26,7 @@ func inlineCheap(g *ir.Graph) {
 	inlined, multiplied, written := map[*ir.Value]form.Cost{}, operandsOf(g), tileOperands(g, sizes)
 	products := map[*ir.Value]bool{} // sums of products that nothing else reads, and that are written
 	folded := map[*ir.Value]bool{}   // all reductions of that kind
-	copied := copiedInputs(g, sizes)
+	copied := copiedOperands(g, sizes)
 	for _, v := range g.Values {
 		if v.Body == nil {
 			continue
@@ -128,11 +128,11 @@ func followsOne(v *ir.Value, reductions map[*ir.Value]bool) bool {
 
 // expandFitting substitutes the values of inlined that v loads, except those whose work would be repeated
 // along ranges of v on which the load does not depend.
-// Inputs that are copied to tiles stay values.
-func expandFitting(e *ir.Expr, reader *ir.Value, inlined map[*ir.Value]form.Cost, copied map[*ir.Value]*ir.Value, sizes map[string]int64) *ir.Expr {
+// What is copied to tiles as it lies stays a value.
+func expandFitting(e *ir.Expr, reader *ir.Value, inlined map[*ir.Value]form.Cost, copied map[*ir.Value][]*ir.Value, sizes map[string]int64) *ir.Expr {
 	size := form.CostOf(e).Nodes
 	return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
-		if e.Op != ir.OpLoad || isLaidOut(e, reader) || copied[reader] == e.From {
+		if e.Op != ir.OpLoad || isLaidOut(e, reader) || slices.Contains(copied[reader], e.From) {
 			return e
 		}
 		c, ok := inlined[e.From]

@@ -55,14 +55,17 @@ func layWindows(g *ir.Graph) {
 	}
 	sizes := algebra.DefaultSizes(g)
 	products, laid := map[*ir.Value]*windowed{}, map[*ir.Value]int{} // laid is how many products want an input laid out
+	inPlanes := map[*ir.Value]*windowed{}                            // products that read their input as planes
 	for _, v := range g.Values {
 		turnTaps(v)
 		if p := windowedProduct(v); p != nil {
 			if p.exact = p.isExact(g); p.rowByRow(sizes) {
+				inPlanes[v] = p
 				continue
 			}
-			if p.staged(sizes) {
+			if p.staged(g, sizes) {
 				p.channelsFirst()
+				inPlanes[v] = p
 				continue
 			}
 			if p.hasChannelsLast(g) {
@@ -78,9 +81,18 @@ func layWindows(g *ir.Graph) {
 		p.input.shared = laid[p.input.load.From] > 1
 	}
 	insertBefore(g, func(v *ir.Value) []*ir.Value {
+		if p := inPlanes[v]; p != nil {
+			return p.layPlanes(g, sizes)
+		}
 		p := products[v]
-		if p == nil || !(p.moves(g, sizes) && p.worth(sizes) || laid[p.input.load.From] > 0 && p.large(sizes)) {
+		if p == nil {
 			return nil
+		}
+		if !(p.moves(g, sizes) && p.worth(sizes) || laid[p.input.load.From] > 0 && p.large(sizes)) {
+			if p.work(sizes) < windowWork || len(p.taps()) == 0 || p.hasChannelsLast(g) {
+				return nil
+			}
+			return p.layPlanes(g, sizes)
 		}
 		p.laidFor(g, sizes)
 		if columns := p.patches(); columns != nil {
@@ -321,15 +333,16 @@ func (p *windowed) short(sizes map[string]int64) bool {
 		p.v.Reduce.Where == nil && moves(p.input) && algebra.PointsAt(p.own, sizes) >= windowRows
 }
 
-// staged reports whether blocks copy what windows cover from planes as they lie in memory, since there are few channels: laid
-// out, the input would be written and read once more, for copies of parts of lines.
-func (p *windowed) staged(sizes map[string]int64) bool {
+// staged reports whether blocks copy what windows cover from planes, since there are few channels: laid out with these last, the
+// input would be written and read once more, for copies of parts of lines. One whose channels are last already is read so, where these
+// are whole accesses or those of the result are last too.
+func (p *windowed) staged(g *ir.Graph, sizes map[string]int64) bool {
 	channels, own := algebra.Estimate(p.input.channels().Extent, sizes), algebra.PointsAt(p.own, sizes)
 	fits := channels <= form.HaloPlanes && own <= haloOwn && channels*own <= haloBoth
 	if p.exact {
 		fits = own <= haloExact
 	}
-	if !fits || own < form.HaloRows || p.v.Reduce.Where != nil || p.work(sizes) < windowWork || p.input.channel == len(p.input.load.Args)-1 {
+	if !fits || own < form.HaloRows || p.v.Reduce.Where != nil || p.work(sizes) < windowWork || !p.exact && (p.channelsLie(g) || !p.alongPixels() && p.input.channel == len(p.input.load.Args)-1) {
 		return false
 	}
 	taps := int64(1)
@@ -345,6 +358,12 @@ func (p *windowed) staged(sizes map[string]int64) bool {
 		return false // measured: as fast laid out, and slower where a reduction follows
 	}
 	return taps > 1 && p.divides(taps, own, sizes)
+}
+
+// alongPixels reports whether neighbours in the result are neighbouring windows.
+func (p *windowed) alongPixels() bool {
+	axes := algebra.Widened(p.v.Axes)
+	return len(axes) > 0 && p.input.strides(axes[len(axes)-1])
 }
 
 // divides reports whether the columns of a product, which are so many taps of each channel, are few enough for shared

@@ -54,15 +54,23 @@ func (p *windowed) sumInOrder(columns *ir.Range) {
 // hasChannelsLast reports whether both operands of a product for tensor cores have their channels last, in whole accesses, as the
 // program's tensors may. Nothing need be copied then.
 func (p *windowed) hasChannelsLast(g *ir.Graph) bool {
-	channel := p.input.channels()
-	return !p.exact && ir.Multiple(channel.Extent, p.align(), g.Facts()) && p.input.channel == len(p.input.load.Args)-1 && p.weightLies(p.taps())
+	return !p.exact && p.channelsLie(g) && p.weightLies(p.taps())
 }
 
-// layRows rewrites the product over weights that are contiguous along the rows that only they depend on.
-func (p *windowed) layRows(g *ir.Graph) []*ir.Value {
+// channelsLie reports whether the channels of the input are last, in whole accesses.
+func (p *windowed) channelsLie(g *ir.Graph) bool {
+	return p.input.channel == len(p.input.load.Args)-1 && ir.Multiple(p.input.channels().Extent, p.align(), g.Facts())
+}
+
+// layRows rewrites the product over an input in planes, and weights that are contiguous along the rows that only they depend on.
+func (p *windowed) layRows(g *ir.Graph) (made []*ir.Value) {
+	if x := p.planes(g); x != nil {
+		made = append(made, x.From)
+		p.replace(p.input.load, x)
+	}
 	order := slices.Concat(p.both, p.v.Reduce.Ranges, p.own)
 	if p.weight.Fill == nil && readsInOrder(p.weight, order) {
-		return nil
+		return made
 	}
 	w := p.lay(g, "weight", p.weight, order, order[len(order)-1])
 	body := p.v.Body
@@ -71,7 +79,7 @@ func (p *windowed) layRows(g *ir.Graph) []*ir.Value {
 		slices.Reverse(factors)
 	}
 	p.v.Body = ir.Apply(ir.OpMul, ir.Cast(w, factors[0].Type), factors[1]).At(body.Span)
-	return []*ir.Value{w.From}
+	return append(made, w.From)
 }
 
 // taps are the reduced ranges besides the channel, in the order of the input's axes.
@@ -170,6 +178,97 @@ func (p *windowed) layInput(g *ir.Graph, columns *ir.Range) *ir.Expr {
 	}
 	value := p.adopt(g, "input", axes, loadWithin(w.load.From, from, outside))
 	return ir.Load(value, append(at, columns.At()), w.load.Fill).At(w.load.Span)
+}
+
+// layPlanes makes a product that reads its input as planes read copies where that is not so: of the input with the axes along
+// which windows move last, in the order of the result's, and the channels before these; and of weights whose taps do not follow
+// each other for each channel, unless threads hold them all. It returns the copies.
+func (p *windowed) layPlanes(g *ir.Graph, sizes map[string]int64) (made []*ir.Value) {
+	if x := p.planes(g); x != nil {
+		made = append(made, x.From)
+		p.replace(p.input.load, x)
+	}
+	if !p.rowByRow(sizes) && p.weightsAreTurned(g, sizes) {
+		order := slices.Concat(p.both, p.own, []*ir.Range{p.input.channels()}, p.taps())
+		w := p.lay(g, "weight", p.weight, order, order[len(order)-1])
+		made = append(made, w.From)
+		p.replace(p.weight, w)
+	}
+	return made
+}
+
+// replace puts a load in the place of an operand.
+func (p *windowed) replace(operand, by *ir.Expr) {
+	p.v.Body = ir.Rewrite(p.v.Body, func(e *ir.Expr) *ir.Expr {
+		if e.Op == ir.OpLoad && ir.Equal(e, operand) {
+			return by
+		}
+		return e
+	})
+}
+
+// planes is a load of a new value that holds the input as planes; nil where the input is so already.
+func (p *windowed) planes(g *ir.Graph) *ir.Expr {
+	w := p.input
+	place := func(d int) int { // of the result's axis that a dim of the input goes with
+		return slices.IndexFunc(p.v.Axes, func(a *ir.Range) bool { return !algebra.IsUnit(a) && ir.DependsOn(w.load.Args[d], a) })
+	}
+	var order []int // of the input's dims but that of channels
+	for d := range w.load.Args {
+		if d != w.channel {
+			order = append(order, d)
+		}
+	}
+	moves := func(d int) bool { return slices.ContainsFunc(w.spans, func(s span) bool { return s.dim == d }) }
+	first := slices.IndexFunc(order, moves)
+	if first < 0 { // windows are points
+		return nil
+	}
+	inOrder := slices.IsSortedFunc(order[first:], func(a, b int) int { return place(a) - place(b) })
+	if inOrder && w.channel < order[first] {
+		return nil
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return place(a) - place(b) })
+	order = slices.Insert(order, slices.IndexFunc(order, moves), w.channel)
+	var shape, at []*ir.Expr
+	for _, d := range order {
+		shape, at = append(shape, w.load.From.Axes[d].Extent), append(at, w.load.Args[d])
+	}
+	axes, from := g.NewAxes(shape), make([]*ir.Expr, len(order))
+	for k, d := range order {
+		from[d] = axes[k].At()
+	}
+	return ir.Load(p.adopt(g, "planes", axes, ir.Load(w.load.From, from, nil)), at, w.load.Fill).At(w.load.Span)
+}
+
+// weightsAreTurned reports whether neighbouring taps of weights are further from each other than neighbouring channels, or, of few
+// results, which threads fold line by line, channels further than these.
+func (p *windowed) weightsAreTurned(g *ir.Graph, sizes map[string]int64) bool {
+	if p.weight.Fill != nil {
+		return false
+	}
+	order := append([]*ir.Range{p.input.channels()}, p.taps()...)
+	if len(p.both) == 0 && algebra.PointsAt(p.own, sizes) < windowRows {
+		order = slices.Concat(p.own, order)
+	}
+	facts := g.Facts()
+	facts.Positive = true
+	offset := ir.FlatOffset(p.weight.From.Shape(), p.weight.Args)
+	var outer *ir.Expr
+	for _, r := range algebra.Widened(order) {
+		stride, ok := ir.Stride(offset, r, facts)
+		if !ok {
+			return false
+		}
+		if ir.Decide(ir.Apply(ir.OpLt, stride, ir.IntConst(0)), facts) == ir.True {
+			stride = ir.Simplify(ir.Apply(ir.OpNeg, stride), facts)
+		}
+		if outer != nil && ir.Decide(ir.Apply(ir.OpLt, outer, stride), facts) == ir.True {
+			return true
+		}
+		outer = stride
+	}
+	return false
 }
 
 // padded is how many zeros come before the elements along a dim, and the extent with the zeros on both sides, where the
@@ -311,31 +410,54 @@ func splitsDims(v *ir.Value) bool {
 	return len(rest) == 0
 }
 
-// copiedInputs is, of each product whose windows are copied from the input as it is, that input, and the same of views between
+// copiedOperands is, of each product whose windows are copied from the input as it is, that input, and the same of views between
 // the two: threads copy elements, or lines of them, and compute nothing on the way, where a tile would compute each element at
-// each tap.
-func copiedInputs(g *ir.Graph, sizes map[string]int64) map[*ir.Value]*ir.Value {
-	out := map[*ir.Value]*ir.Value{}
+// each tap. What such a product reads in another order than that of its rows and taps is copied before.
+func copiedOperands(g *ir.Graph, sizes map[string]int64) map[*ir.Value][]*ir.Value {
+	out := map[*ir.Value][]*ir.Value{}
 	if !mayAddKernels(g) {
 		return out
 	}
 	for _, v := range g.Values {
 		p := windowedProduct(v)
-		if p == nil || p.work(sizes) < windowWork {
+		if p == nil || p.work(sizes) < windowWork || !moves(p.input) {
 			continue
 		}
-		if p.exact = p.isExact(g); !p.rowByRow(sizes) && !p.staged(sizes) {
+		for _, l := range []*ir.Expr{p.weight, p.input.load} {
+			if permutes(l.From) {
+				out[v] = append(out[v], l.From)
+			}
+		}
+		if p.exact = p.isExact(g); !p.rowByRow(sizes) && !p.staged(g, sizes) {
 			continue
 		}
 		readers, from := []*ir.Value{v}, p.input.load.From
-		for !from.IsInput() && from.Reduce == nil && from.Body.Op == ir.OpLoad {
+		for !from.IsInput() && from.Reduce == nil && from.Body.Op == ir.OpLoad && !permutes(from) {
 			readers, from = append(readers, from), from.Body.From
 		}
 		for _, r := range readers {
-			out[r] = from
+			out[r] = append(out[r], from)
 		}
 	}
 	return out
+}
+
+// permutes reports whether a value reads a tensor whose axes are its own in another order.
+func permutes(v *ir.Value) bool {
+	if v.IsInput() || v.Reduce != nil {
+		return false
+	}
+	return slices.ContainsFunc(ir.Loads(v.Body), func(l *ir.Expr) bool {
+		last := -1
+		for _, at := range l.Args {
+			d := slices.IndexFunc(v.Axes, func(a *ir.Range) bool { return ir.DependsOn(at, a) && !algebra.IsUnit(a) })
+			if d >= 0 && d < last {
+				return true
+			}
+			last = max(last, d)
+		}
+		return false
+	})
 }
 
 // reordered reports whether neighbours in an image are not contiguous in what it is read from.
