@@ -254,7 +254,7 @@ func (a *algebra) convert(e *Expr) poly {
 	case OpNeg:
 		return a.neg(a.poly(e.Args[0]))
 	case OpMul:
-		return a.mul(a.poly(e.Args[0]), a.poly(e.Args[1]))
+		return a.multiplied(e)
 	case OpFloorDiv:
 		return a.floorDiv(a.poly(e.Args[0]), a.poly(e.Args[1]))
 	case OpMod:
@@ -267,6 +267,26 @@ func (a *algebra) convert(e *Expr) poly {
 		return a.cast(e)
 	}
 	return a.opaque(e)
+}
+
+// multiplied is the polynomial of a product. One that would have several terms made of data is not multiplied out: each of them may
+// saturate, and their difference would then be another index.
+func (a *algebra) multiplied(e *Expr) poly {
+	p, q := a.poly(e.Args[0]), a.poly(e.Args[1])
+	out := a.mul(p, q)
+	if len(p) < 2 && len(q) < 2 || !OfData(e) {
+		return out
+	}
+	ofData := 0
+	for _, t := range out {
+		if slices.ContainsFunc(t.mono, OfData) {
+			ofData++
+		}
+	}
+	if ofData > 1 {
+		return a.opaque(e)
+	}
+	return out
 }
 
 // rangePoly is the polynomial of a range: 0 if 0 is its only index.

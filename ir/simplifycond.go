@@ -6,13 +6,14 @@ func isComparison(op Op) bool { return op >= OpLt && op <= OpNe }
 
 func truthExpr(t bool) *Expr { return IntNum(Bool, truthInt(t)) }
 
-// comparison decides a comparison of indices, or writes it canonically.
+// comparison decides a comparison of indices, or writes it canonically. An index made of data may saturate, so that its terms
+// stay together on one side.
 func (a *algebra) comparison(e *Expr) *Expr {
 	outer := a.overflow
 	a.overflow = false
 	out := a.compare(e.Op, a.poly(e.Args[0]), a.poly(e.Args[1]))
-	bothOfData := out.Op != OpConst && OfData(e.Args[0]) && OfData(e.Args[1]) // both sides may saturate, so they must not be subtracted
-	if a.overflow || bothOfData {
+	onBothSides := func(e *Expr) bool { return isComparison(e.Op) && OfData(e.Args[0]) && OfData(e.Args[1]) }
+	if a.overflow || out.Op != OpConst && (onBothSides(e) || onBothSides(out)) {
 		out = e.WithParts(a.simplify)
 	}
 	a.overflow = outer

@@ -105,7 +105,7 @@ func TestRowsThatAreKept(t *testing.T) {
 func TestIndicesBeyond64Bits(t *testing.T) {
 	values := []int64{0, 1, -1, 2, 7, 1 << 31, -1 << 31, 1 << 32, 1 << 61, 1 << 62, -1 << 62, math.MaxInt64, math.MaxInt64 - 1, math.MinInt64}
 	for _, index := range []string{"at[i] * j", "at[j] * i", "at[i] * j * i", "at[j] * i + j", "(at[i] + j) * j", "j * at[j] + at[i] * i",
-		"0 - at[j] * 4 * j", "(at[i] - j) * (at[j] + i)", "at[i] + j + (at[i] + j)", "at[j] + i + (at[j] + i)", "at[i] + i + (at[i] + i)"} {
+		"0 - at[j] * 4 * j", "(at[i] - j) * (at[j] + i)", "at[i] * (1 - j)", "at[i] - at[i] * j", "(at[i] - at[j]) * 3", "at[j] * (i - j) + 2", "at[i] * 3 - at[i] * 2", "at[i] + j + (at[i] + j)", "at[j] + i + (at[j] + i)", "at[i] + i + (at[i] + i)"} {
 		for _, result := range []string{"y: f32[K, K]) { y[i: K, j: K] = x[INDEX] else 100 }", "y: f32[K]) { y[i: K] = sum[j: K] (x[INDEX] else 100) }"} {
 			src := "graph g(x: f32[N], at: i64[K]) -> (" + strings.ReplaceAll(result, "INDEX", index)
 			t.Run(src, func(t *testing.T) {
