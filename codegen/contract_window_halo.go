@@ -13,7 +13,7 @@ import (
 
 // halo is what the windows of a tile cover; nil where each is copied into the tile.
 func haloOf(v *ir.Variant) *ir.Halo {
-	if c := v.Contract; c != nil && len(c.B) > 0 && c.B[0].Window != nil {
+	if c := v.Contract; c != nil && c.B[0].Window != nil {
 		return c.B[0].Window.Halo
 	}
 	return nil

@@ -38,13 +38,11 @@ func (e *pointEmitter) interleaving() {
 // interleavedReads writes the reads of the block: vectors along the range across, for each point of the innermost one.
 func (e *pointEmitter) interleavedReads(p *ir.Range, tiles map[*ir.Local]string) {
 	e.open("")
-	if outer := outerRows(e.k, e.v); len(outer) > 0 {
-		var offsets []*ir.Expr
-		for _, l := range e.v.Staged {
-			offsets = append(offsets, readOf(l.Def).Args[0])
-		}
-		e.take(outer, "strip", offsets...)
+	var offsets []*ir.Expr
+	for _, l := range e.v.Staged {
+		offsets = append(offsets, readOf(l.Def).Args[0])
 	}
+	e.take(outerRows(e.k, e.v), "strip", offsets...)
 	e.line("constexpr unsigned ALONG = TILE_N / VECTOR;")
 	e.line("#pragma unroll 4")
 	e.open("for (unsigned chunk = threadIdx.x; chunk < TILE_M * ALONG; chunk += THREADS)")

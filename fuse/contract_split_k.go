@@ -321,14 +321,13 @@ func (lo splitKernel) fewRowsBesideWarpgroups(c *ir.Contract, s splitShape, enou
 		return []splitCandidate{{splitShape: s, splits: 1, when: algebra.And(enough, few)}}
 	}
 	long := algebra.AtLeastSize(algebra.Product(lo.k.Cols), forecast.MostSplits*fewColumns*int64(s.k))
-	for _, shape := range []splitShape{s, s.transposed()} {
-		few, _ := lo.fewRowsOf(c, int64(shape.m))
-		if shape.n < shape.m {
-			_, few = lo.fewRowsOf(c, int64(shape.n))
-		}
+	add := func(shape splitShape, few *ir.Expr) {
 		tiles := ir.Apply(ir.OpMul, algebra.Product(c.Batch), ir.Apply(ir.OpMul, algebra.TilesOf(m, shape.m), algebra.TilesOf(n, shape.n)))
 		out = append(out, splitCandidate{splitShape: shape, splits: forecast.MostSplits, when: algebra.And(algebra.And(enough, few), algebra.And(algebra.AtMostSize(tiles, forecast.FullDevice/forecast.MostSplits), long))})
 	}
+	fewM, fewN := lo.fewRowsOf(c, int64(s.m))
+	add(s, fewM)
+	add(s.transposed(), fewN)
 	return out
 }
 

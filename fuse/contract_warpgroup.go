@@ -134,7 +134,7 @@ func (lo warpgroupKernel) warpgroupSchedule(tile warpgroupTile, t ir.DType, vect
 	if cluster == 1 {
 		s.Cluster = 0
 	}
-	if tile.splits > 1 {
+	if tile.splits > 0 {
 		s.Threads, s.Cluster, s.SplitK, s.Blocks, s.MinBlocks = splitThreads, tile.splits, tile.splits, 0, tile.blocks
 	}
 	return s
@@ -158,7 +158,7 @@ func depthOf(t ir.DType) int { return warpgroupLine / t.Size() }
 // stagesOf is how many pipeline stages of a tile's operands shared memory holds.
 func (lo warpgroupKernel) stagesOf(tile warpgroupTile) int {
 	left := lo.device.SharedBlock - 2*warpgroupStaging
-	if tile.splits > 1 { // the blocks exchange their sums in the memory of the stages
+	if tile.splits > 0 { // the blocks exchange their sums in the memory of the stages
 		left = (lo.device.SharedBlock+sharedOfBlock)/tile.blocks - sharedOfBlock
 	}
 	left -= warpgroupReserve

@@ -43,9 +43,6 @@ func (sc *scope) node(e *ir.Expr) *ir.Expr {
 		return sc.constant(e)
 	case ir.OpCast:
 		from := e.Args[0]
-		if from.Op == ir.OpCast && from.Type == ir.F32 && t == ir.F32 && !e.Type.IsFloat() {
-			return ir.Cast(from, t).At(e.Span)
-		}
 		if t != e.Type && !from.Type.IsFloat() && sc.g.Numerics == ir.Strict {
 			return ir.Cast(ir.Cast(from, e.Type), t).At(e.Span) // rounded once, straight from the integer
 		}

@@ -123,7 +123,7 @@ func roundedTo(e *ir.Expr, arg int, to ir.DType) ir.DType {
 
 // widens reports whether an expression converts a float to a type that holds all numbers of the narrower one.
 func widens(e *ir.Expr) bool {
-	return e.Op == ir.OpCast && ir.Holds(e.Type, e.Args[0].Type) && e.Args[0].Type.Size() < e.Type.Size()
+	return e.Op == ir.OpCast && ir.Holds(e.Type, e.Args[0].Type)
 }
 
 // fillsFit reports whether a type holds what loads return outside.

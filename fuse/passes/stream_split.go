@@ -49,7 +49,7 @@ func chunkOfKeys(g *ir.Graph, s *form.Stream) int64 {
 		case value[r]:
 			group := algebra.GroupOf(r, g.Facts(), s.Value)
 			for d, a := range s.Score.Args {
-				if a.Op == ir.OpRange && a.Range == r && group > 1 {
+				if a.Op == ir.OpRange && a.Range == r {
 					group = min(group, algebra.GroupOf(s.Score.From.Axes[d], g.Facts(), key))
 				}
 			}
