@@ -2,11 +2,13 @@ package fuse
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -55,5 +57,52 @@ func TestChainWarpgroups(t *testing.T) {
 				assert.Len(t, a.Numbers(), c.numbers)
 			}
 		})
+	}
+}
+
+// TestStagesOfChains: a chain has the third stage of keys wherever shared memory holds it to the last byte, and only there.
+func TestStagesOfChains(t *testing.T) {
+	src := weighted(3, 128, "exp(0.1 * s[h, i, j] - m[h, i])")
+	chainOn := func(shared int) *ir.Variant {
+		d := ir.Devices()[0]
+		d.SharedBlock = shared
+		p, err := Plan(parse(t, src), Options{Device: d})
+		require.NoError(t, err)
+		for _, k := range p.Kernels {
+			if v := k.Variants[0]; v.Schedule.Mapping == ir.ChainWarpgroupMapping {
+				return v
+			}
+		}
+		require.Fail(t, "no chain")
+		return nil
+	}
+	v := chainOn(1 << 20)
+	require.Equal(t, attendStages+1, v.Schedule.Stages)
+	least := ir.ChainWarpgroupBytes(v.Schedule, v.Attend) + tableBytes
+	assert.Equal(t, attendStages+1, chainOn(least).Schedule.Stages)
+	assert.Equal(t, attendStages, chainOn(least-1).Schedule.Stages)
+}
+
+// TestChainsOfOpenHeads: where a program leaves the size of heads open, chains take each size that tiles of a chain have
+// room for, with no more padding than to the next of the sizes that there are tiles for.
+func TestChainsOfOpenHeads(t *testing.T) {
+	for _, arch := range []string{"sm_90a", "sm_80"} {
+		d, err := ir.DeviceNamed(arch)
+		require.NoError(t, err)
+		p, err := Plan(parse(t, `@bench(L=4096, S=4096, D=64)
+			graph g(q: bf16[20, L, D], k: bf16[20, S, D], v: bf16[20, S, D]) -> (y: bf16[20, L, D]) { y = relu(q @ transpose(k, -1, -2)) @ v }`), Options{Device: d})
+		require.NoError(t, err)
+		require.Len(t, p.Kernels, 1)
+		k := p.Kernels[0]
+		for head := int64(1); head <= form.LargestChain+8; head++ {
+			v := k.Variants[chosen(t, k, map[string]int64{"L": 4096, "S": 4096, "D": head})]
+			if head > form.LargestChain {
+				assert.Nil(t, v.Attend, "heads of %d", head)
+				continue
+			}
+			require.NotNil(t, v.Attend, "heads of %d", head)
+			padded := heads[slices.IndexFunc(heads, func(n int64) bool { return head <= n })]
+			assert.Equal(t, int(padded), v.Schedule.TileK, "heads of %d", head)
+		}
 	}
 }

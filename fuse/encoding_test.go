@@ -88,3 +88,29 @@ func TestEncodedLoopsTellApart(t *testing.T) {
 		met[text] = n
 	}
 }
+
+// TestEncodedMembersTellApart: what a member computes, and where its ranges lie in the loops, are told apart, also where all of its ranges
+// have the same points: a transposition and a copy of a square have one encoding of all else.
+func TestEncodedMembersTellApart(t *testing.T) {
+	at := func(id int, name string) *ir.Range { return &ir.Range{ID: id, Name: name, Extent: ir.IntConst(7)} }
+	a, b, i, j := at(1, "a"), at(2, "b"), at(3, "i"), at(4, "j")
+	x := &ir.Value{ID: 1, Name: "x", Type: ir.F32, Axes: []*ir.Range{at(5, "p"), at(6, "q")}}
+	met := map[string]int{}
+	for n, c := range []struct {
+		read   []*ir.Expr
+		places map[*ir.Range]*ir.Expr
+	}{
+		{[]*ir.Expr{i.At(), j.At()}, map[*ir.Range]*ir.Expr{i: a.At(), j: b.At()}},
+		{[]*ir.Expr{j.At(), i.At()}, map[*ir.Range]*ir.Expr{i: a.At(), j: b.At()}},
+		{[]*ir.Expr{i.At(), i.At()}, map[*ir.Range]*ir.Expr{i: a.At(), j: b.At()}},
+		{[]*ir.Expr{j.At(), j.At()}, map[*ir.Range]*ir.Expr{i: a.At(), j: b.At()}},
+		{[]*ir.Expr{i.At(), i.At()}, map[*ir.Range]*ir.Expr{i: b.At(), j: a.At()}},
+		{[]*ir.Expr{i.At(), j.At()}, map[*ir.Range]*ir.Expr{i: b.At(), j: a.At()}},
+	} {
+		v := &ir.Value{ID: 2, Name: "v", Type: ir.F32, Axes: []*ir.Range{i, j}, Body: ir.Load(x, c.read, nil)}
+		r := &region{space: []*ir.Range{a, b}, members: []*ir.Value{v}, at: map[*ir.Value]map[*ir.Range]*ir.Expr{v: c.places}}
+		text := string(encode(r, nil, &program{}).bytes)
+		require.NotContains(t, met, text, "members %d and %d", n, met[text])
+		met[text] = n
+	}
+}
