@@ -197,3 +197,26 @@ func compareFields(t rapid.TB, p *ir.Plan, seed uint64) {
 	require.NoError(t, err)
 	requireSame(t, want, got, 2e-3, "")
 }
+
+// TestScalesOfGroups: the scale of a group multiplies the sum of the group, also where the last group of a row is not whole. Where
+// rows follow each other in one sum, groups that are not whole would cross from one into the next, and the scale stays in the terms.
+func TestScalesOfGroups(t *testing.T) {
+	for _, c := range []struct {
+		name, src string
+		scaled    bool
+	}{
+		{"whole groups", `graph g(a: f16[4, 4096], b: i8[4096, 4096], s: f16[4096, 128]) -> (y: f16[4, 4096]) {
+			y[i: 4, j: 4096] = sum[k: 4096] a[i, k] * f16(b[j, k]) * s[j, k / 32] }`, true},
+		{"a part of a group", `graph g(a: f16[4, 4104], b: i8[4096, 4104], s: f16[4096, 129]) -> (y: f16[4, 4096]) {
+			y[i: 4, j: 4096] = sum[k: 4104] a[i, k] * f16(b[j, k]) * s[j, k / 32] }`, true},
+		{"whole groups of rows", `graph g(a: f16[4, 3, 4096], b: i8[4096, 3, 4096], s: f16[4096, 3, 128]) -> (y: f16[4, 4096]) {
+			y[i: 4, j: 4096] = sum[l: 3, k: 4096] a[i, l, k] * f16(b[j, l, k]) * s[j, l, k / 32] }`, true},
+		{"a part of a group of each row", `graph g(a: f16[4, 3, 4104], b: i8[4096, 3, 4104], s: f16[4096, 3, 129]) -> (y: f16[4, 4096]) {
+			y[i: 4, j: 4096] = sum[l: 3, k: 4104] a[i, l, k] * f16(b[j, l, k]) * s[j, l, k / 32] }`, false},
+	} {
+		p := planOf(t, c.src)
+		v := gemvOf(p.Kernels[0])
+		require.NotNil(t, v, c.name)
+		assert.Equal(t, c.scaled, v.Contract.B[0].Scale != nil, "%s\n%s", c.name, ir.PrintPlan(p))
+	}
+}

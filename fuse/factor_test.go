@@ -78,3 +78,53 @@ func TestFactorsOfSums(t *testing.T) {
 		comparePlan(t, g, p, inputs, map[string]int64{"N": n, "K": int64(k), "M": int64(m)}, src)
 	})
 }
+
+// TestSumsOfWeightsAreNotZero: a sum of exp(z - m) leaves another sum as its divisor where m is the largest z of the same
+// points, because one of its terms is 1. Other such sums may be 0, and stay.
+func TestSumsOfWeightsAreNotZero(t *testing.T) {
+	for body, leaves := range map[string]bool{
+		"sum(exp(z - max(z)))":                              true,
+		"sum(exp((z - max(z)) * 2))":                        true,
+		"sum(exp((z - max(z)) / 3))":                        true,
+		"sum(exp((z - max(z)) * -2))":                       false,
+		"sum(exp(z - c))":                                   false,
+		"sum(exp(z - v))":                                   false,
+		"sum(exp(z - exp(c)))":                              false,
+		"sum(exp(z - sum(z)))":                              false,
+		"sum(exp(z - min(z)))":                              false,
+		"sum(exp(z - max(v)))":                              false,
+		"sum(exp(max(z) - z))":                              false,
+		"sum(exp(z))":                                       false,
+		"sum[j: K where j > 0] exp(z[j] - max(z))":          false,
+		"sum(exp(z - (max[j: K where j > 0] z[j])))":        false,
+		"sum[j: K] exp(z[j] - (max[l: K] z[l] + v[j]))":     false,
+		"sum[j: K] exp(z[j] - (max[l: K] z[l] * v[j]))":     false,
+		"sum[j: K] exp(z[j] - max(z)) * exp(v[j] - max(v))": false,
+	} {
+		g := parse(t, fmt.Sprintf("graph f(x: f32[N, K], z: f32[K], v: f32[K], c: f32[]) -> (y: f32[N]) { d = %s; y = sum(x / d, axis=1) }", body))
+		before, changed := "", false
+		_, err := Normalize(g, Options{Observe: func(pass string, now *ir.Graph) error {
+			changed = changed || pass == "factor" && ir.Print(now) != before
+			before = ir.Print(now)
+			return nil
+		}})
+		require.NoError(t, err)
+		require.Equal(t, leaves, changed, body)
+	}
+}
+
+// TestPhasesGiveTheSums: sums over the points that a residue picks, for all strides, steps of points and of places, whatever
+// common factors these have. The first point may be a size, which is known later.
+func TestPhasesGiveTheSums(t *testing.T) {
+	for stride := 2; stride <= 6; stride++ {
+		for place := 1; place <= 4; place++ {
+			for step := 1; step <= 4; step++ {
+				for _, first := range []string{"1", "2", "P"} {
+					compareAt(t, fmt.Sprintf(`graph f(x: f32[9], w: f32[P]) -> (y: f32[13], z: f32[]) {
+						y[i: 13] = sum[k: 9 where (%d * i + %d * k + %s) %% %d == 0] x[k]
+						z = sum(w) }`, place, step, first, stride), 1, 2, 3)
+				}
+			}
+		}
+	}
+}

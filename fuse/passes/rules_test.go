@@ -13,6 +13,7 @@ import (
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
 	"github.com/fusec/fusec/ir/interp"
+	"github.com/fusec/fusec/ir/num"
 )
 
 // special are the operands on which algebra that holds for real numbers fails.
@@ -257,6 +258,27 @@ func requireBits(t *testing.T, want, got []*interp.Tensor, about string) {
 				assert.Failf(t, "results differ", "output %d element %d: %v (%x) and %v (%x)\n%s", o, n, a, a, b, b, about)
 				t.FailNow()
 			}
+		}
+	}
+}
+
+// TestQuotientsByPowersOfTwo: dividing by a power of two from 2^-11 to 2^9 is multiplying where the type holds both numbers. So is no
+// other division: the reciprocal of another number is rounded, and that of a far power may be too small for a type's normal numbers.
+func TestQuotientsByPowersOfTwo(t *testing.T) {
+	for _, of := range []ir.DType{ir.F8E4M3, ir.F8E5M2, ir.F16, ir.BF16, ir.F32, ir.F64} {
+		x := ir.LocalRef(&ir.Local{Name: "x", Type: of})
+		divided := func(d float64) *ir.Expr { return divideByPowerOfTwo(match{"x": x, "c": ir.Num(of, d)}) }
+		for n := -20; n <= 20; n++ {
+			d := math.Ldexp(1, n)
+			holds := num.Round(of, d) == d && num.Round(of, 1/d) == 1/d
+			for _, d := range []float64{d, -d} {
+				if got := divided(d); !holds || n < -11 || n > 9 {
+					assert.Nil(t, got, "%s by %v", of, d)
+				} else if assert.NotNil(t, got, "%s by %v", of, d) {
+					assert.True(t, ir.Equal(ir.Apply(ir.OpMul, x, ir.Num(of, 1/d)), got), "%s by %v", of, d)
+				}
+			}
+			assert.Nil(t, divided(3*d), "%s by %v", of, 3*d)
 		}
 	}
 }
