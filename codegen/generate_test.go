@@ -287,6 +287,29 @@ func TestVectorsInsideApart(t *testing.T) {
 	assert.NotContains(t, p.Sources[p.Units[0].Source], " - first", "no vector is a part")
 }
 
+// TestScansThatReadNothing: a scan along the columns fetches what it reads ahead. Where it reads nothing that goes along the columns,
+// there is nothing to fetch.
+func TestScansThatReadNothing(t *testing.T) {
+	for _, c := range []struct {
+		src     string
+		fetches bool
+	}{
+		{`graph g(x: u8[300, 200001]) -> (y: f32[300, 200001]) { y = cumsum(f32(x), axis=0) }`, true},
+		{`graph g(x: u8[300, 200001]) -> (y: f32[300, 200001]) {
+			m = max(x, axis=0)
+			y[i: 300, j: 200001] = sum[k: 300 where k <= i] sin(f32(k) * f32(m[j])) }`, false},
+	} {
+		plan, p := generate(t, c.src)
+		require.Contains(t, ir.PrintPlan(plan), "column loop")
+		for i := range p.Units {
+			_, text, _ := strings.Cut(p.Text(i), "void __launch_bounds__")
+			assert.Equal(t, c.fetches, strings.Contains(text, "auto fetch = "), text)
+			assert.Equal(t, c.fetches, strings.Contains(text, "fetch(0);"), text)
+			assert.Equal(t, c.fetches, strings.Contains(text, "fetch(base + ITEMS);"), text)
+		}
+	}
+}
+
 func requireNVRTC(t *testing.T) *cuda.NVRTC {
 	t.Helper()
 	n, err := cuda.FindNVRTC(cuda.FindOptions{})

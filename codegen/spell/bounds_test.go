@@ -77,3 +77,33 @@ func TestGrownFrom(t *testing.T) {
 	assert.True(t, grownFrom(e, e))
 	assert.False(t, grownFrom(i, e))
 }
+
+// TestRemaindersAreBounded: a remainder is as bounded as its divisor, whatever is divided. Where that is any element of a tensor, it may be
+// as large as any index.
+func TestRemaindersAreBounded(t *testing.T) {
+	s := &Speller{}
+	element := func(name string, of ir.DType) *ir.Expr {
+		return ir.Cast(ir.LocalRef(&ir.Local{Name: name, Type: of}), ir.Index)
+	}
+	number, small, natural := element("x", ir.I64), element("b", ir.U8), element("n", ir.U32)
+	for _, c := range []struct {
+		name         string
+		divisor      *ir.Expr
+		below, above bool
+	}{
+		{"a number", ir.IntConst(7), true, true},
+		{"a size", ir.Sym("N"), true, true},
+		{"a range", (&ir.Range{Name: "i", Extent: ir.Sym("N")}).At(), true, true},
+		{"a byte", small, true, true},
+		{"a natural number", natural, false, false},
+		{"any number", number, false, false},
+		{"any number at most a size", ir.Apply(ir.OpMin, number, ir.Sym("N")), false, false},
+		{"any number between sizes", ir.Apply(ir.OpMax, ir.Apply(ir.OpMin, number, ir.Sym("N")), ir.IntConst(1)), true, true},
+	} {
+		for _, of := range []*ir.Expr{number, natural, element("y", ir.I32)} {
+			e := ir.Apply(ir.OpMod, of, c.divisor)
+			assert.Equal(t, c.below, s.bounded(e, false), "%s below", c.name)
+			assert.Equal(t, c.above, s.bounded(e, true), "%s above", c.name)
+		}
+	}
+}

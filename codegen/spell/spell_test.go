@@ -150,6 +150,13 @@ func TestIdentifiers(t *testing.T) {
 	} {
 		assert.Equal(t, want, Identifier(name), "%q", name)
 	}
+	for c := rune(1); c < 300; c++ {
+		want := "_"
+		if strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", c) {
+			want = string(c)
+		}
+		assert.Equal(t, "x"+want+"1", Identifier("x"+string(c)+"1"), "%q", c)
+	}
 	n := Namer{}
 	seen := map[string]bool{}
 	for _, name := range []string{"x", "x", "x_2", "x", "x_2", "ä", "ö", "_", "float", "float_", "float", "t", "t_"} {
