@@ -160,6 +160,9 @@ var shapeSweeps = []swept{
 		p = softmax(s)
 		y[i: 300, h: $, d: 64] = bf16(sum[j: 300] bf16(p[h, i, j]) * v[j, h, d])
 	}`), walks: upTo(40)},
+	{name: "turned_planes", text: times(`graph g(x0: f32[3000, 28, 28] [[, x%: f32[3000, 28, 28] ]]) -> (y: f32[28, 28, 3000]) { y[a: 28, b: 28, c: 3000] = x0[c, b, a] [[ + x%[c, b, a] ]] }`), grows: true, walks: upTo(8)},
+	{name: "fields_apart", text: with(`graph g(a: f16[4, 1024], b: i32[512, 512 + $]) -> (y: f32[4, 512]) { y[i: 4, j: 512] = sum[k: 1024] f32(a[i, k]) * f32(f16(b[j, 4 * (k / 8) + $ * (k / 4 % 2)] >> 8 * (k % 4) & 255)) }`), walks: []walk{{4, 256, 4}}},
+	{name: "windows_of_few_places", text: with(`graph g(x: bf16[64, $, $], w: bf16[96, 64, 3, 3]) -> (y: bf16[96, $ + 2, $ + 2]) { y[o: 96, i: $ + 2, j: $ + 2] = sum[c: 64, p: 3, q: 3] x[c, i + p - 2, j + q - 2] * w[o, c, p, q] else 0 }`), walks: upTo(9)},
 	{name: "exponents", text: with(`graph g(x: f32[1000]) -> (y: f32[1000]) { y = x ** ($ - 40) }`), walks: upTo(80)},
 	{name: "no_cache", text: always(`graph g(x: f32[300, 4096]) -> (y: f32[300, 4096]) { y = softmax(x) }`), figure: func(d *ir.Device, n int64) { d.L2 = n - 1 }, walks: upTo(4)},
 }
