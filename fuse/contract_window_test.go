@@ -103,7 +103,9 @@ func TestLayoutsOfFewChannels(t *testing.T) {
 		}
 		planes, turned := product(c.src), product(c.turned)
 		assert.Equal(t, planes.Strategy, turned.Strategy, c.turned)
-		halo := func(v *ir.Variant) bool { return v.Contract != nil && v.Contract.B[0].Window != nil && v.Contract.B[0].Window.Halo != nil }
+		halo := func(v *ir.Variant) bool {
+			return v.Contract != nil && v.Contract.B[0].Window != nil && v.Contract.B[0].Window.Halo != nil
+		}
 		assert.Equal(t, halo(planes), halo(turned), c.turned)
 	}
 }
