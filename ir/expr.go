@@ -121,15 +121,29 @@ func (e *Expr) At(span diag.Span) *Expr {
 // IntConst is the index constant v.
 func IntConst(v int64) *Expr { return (&Expr{Op: OpConst, Type: Index, Int: v}).seal() }
 
-// Num is the constant v of dtype t; for integers and bools v is truncated.
+// Num is the constant v of dtype t; for integers and bools v is truncated. A float that is too large for its type is infinite,
+// and of 8 bits the largest finite one, as where values are converted.
 func Num(t DType, v float64) *Expr {
 	e := &Expr{Op: OpConst, Type: t}
 	if t.IsFloat() {
-		e.Val = v
+		e.Val = withinRange(t, v)
 	} else {
 		e.Int = int64(v)
 	}
 	return e.seal()
+}
+
+// withinRange is a number, or what stands for it in a float type that it is too large for.
+func withinRange(t DType, v float64) float64 {
+	most := t.Info().Max
+	if !(math.Abs(v) > most) {
+		return v
+	}
+	_, exponent := math.Frexp(most)
+	if half := math.Ldexp(t.Info().Epsilon, exponent-2); t.Size() == 1 || math.Abs(v) < most+half {
+		return math.Copysign(most, v)
+	}
+	return math.Inf(int(math.Copysign(1, v)))
 }
 
 // IntNum is the constant v of the integer or bool dtype t.
