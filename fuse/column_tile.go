@@ -168,8 +168,8 @@ func (lo columnKernel) stage(v *ir.Variant, lane *ir.Range, assume bool) *ir.Ran
 		}
 		along, step := lo.walkedRow(r)
 		size := v.Schedule.TileM * v.Schedule.TileN * r.Type.Size()
-		if along == nil || along == lane || v.Across != nil && along != v.Across || shared+size > tileShared {
-			continue
+		if along == nil || along == lane || v.Across != nil && along != v.Across || shared+size > tileShared || lo.variesThroughLocals(r.Args[0], along) {
+			continue // threads bring elements for others, whose locals they do not know
 		}
 		shared += size
 		v.Across = along
