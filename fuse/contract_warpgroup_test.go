@@ -289,3 +289,18 @@ func copiesItsType(t *testing.T, v *ir.Variant, name string) {
 		}
 	}
 }
+
+// TestStridedOperands: operands that do not lie as tiles want them are copied, and then multiplied by warpgroups: those whose heads
+// or batches are last, and weights whose rows are in another order than the result's.
+func TestStridedOperands(t *testing.T) {
+	for src, copies := range map[string]int{
+		`graph g(a: bf16[512, 512, 64], b: bf16[64, 512, 512]) -> (y: bf16[64, 512, 512]) { y = permute(a, (2, 0, 1)) @ b }`:                                                              1,
+		`graph g(a: f16[512, 300, 64], b: f16[300, 512, 64]) -> (y: f16[64, 512, 512]) { y = permute(a, (2, 0, 1)) @ permute(b, (2, 0, 1)) }`:                                             2,
+		`graph g(x: bf16[16, 16, 16, 512], w: bf16[2, 2, 512, 256]) -> (y: bf16[16, 256, 32, 32]) { y = conv_transpose2d(permute(x, (0, 3, 1, 2)), permute(w, (2, 3, 0, 1)), stride=2) }`: 1,
+		`graph g(a: bf16[512, 64, 512], b: bf16[64, 512, 512]) -> (y: bf16[64, 512, 512]) { y = permute(a, (1, 0, 2)) @ b }`:                                                              0,
+	} {
+		kernels := planOf(t, src).Kernels
+		assert.Len(t, kernels, 1+copies, src)
+		assert.Equal(t, ir.ContractWarpgroup, kernels[len(kernels)-1].Variants[0].Strategy, src)
+	}
+}

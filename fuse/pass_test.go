@@ -44,6 +44,7 @@ func TestPassesKeepResults(t *testing.T) {
 			dw[o: 64, c: 48] = sum[n: N, p: H] dy[n, o, p] * x[n, c, p] }`},
 		passCase{name: "products of small images", src: `@bench(N=128) graph g(dy: bf16[N, 64, 7, 7], x: bf16[N, 520, 7, 7]) -> (dw: bf16[64, 520]) {
 			dw[o: 64, c: 520] = sum[n: N, p: 7, q: 7] dy[n, o, p, q] * x[n, c, p, q] }`},
+		passCase{name: "strided", src: `graph g(x: bf16[256, 128, 8], w: bf16[8, 128, 256]) -> (y: bf16[8, 256, 256]) { y = permute(x, (2, 0, 1)) @ w }`},
 		passCase{name: "windows", src: `@bench(S=4096) graph g(x: bf16[2, 64, S], w: bf16[64, 64, 3]) -> (y: bf16[2, 64, S]) {
 			y = conv1d(x, w, padding=1)
 		}`},

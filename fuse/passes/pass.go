@@ -47,6 +47,7 @@ var All = []Pass{
 	{Name: "chains", Doc: "compute products again in each sum that weighs by a function of them, where none is written then", Run: chainProducts, On: ir.Device.TensorCores},
 	{Name: "stream", Doc: "divide by the sum of weights after the weighted sum", Run: streamWeights, On: ir.Device.TensorCores},
 	{Name: "operands", Doc: "give operands of tensor core products that are computed values of their own", Run: separateOperands, On: ir.Device.TensorCores},
+	{Name: "strided", Doc: "copy operands of 16-bit products whose rows, or the terms of whose sum, do not lie beside each other in order", Run: copyStrided, On: ir.Device.TensorCores},
 	{Name: "turn", Doc: "copy operands of 16-bit products that sum along short rows, which are no whole number of accesses", Run: turnOperands, On: ir.Device.TensorCores},
 	{Name: "product-sums", Doc: "cut long sums of products with few tiles into partial ones, one for each point of a range", Run: splitProductSums, On: ir.Device.TensorCores},
 	{Name: "parts", Doc: "multiply f32 in matrix products as sums of parts of bf16", Run: multiplyParts, On: ir.Device.Warpgroups},
