@@ -121,19 +121,18 @@ func (e *Expr) At(span diag.Span) *Expr {
 // IntConst is the index constant v.
 func IntConst(v int64) *Expr { return (&Expr{Op: OpConst, Type: Index, Int: v}).seal() }
 
-// Num is the constant v of dtype t; for integers and bools v is truncated. A float that is too large for its type is infinite,
-// and of 8 bits the largest finite one, as where values are converted.
+// Num is the constant v of dtype t; for integers and bools v is truncated.
 func Num(t DType, v float64) *Expr {
 	e := &Expr{Op: OpConst, Type: t}
 	if t.IsFloat() {
-		e.Val = withinRange(t, v)
+		e.Val = v
 	} else {
 		e.Int = int64(v)
 	}
 	return e.seal()
 }
 
-// withinRange is a number, or what stands for it in a float type that it is too large for.
+// withinRange is a number, or what a conversion to a float type makes of it where it is too large for that.
 func withinRange(t DType, v float64) float64 {
 	most := t.Info().Max
 	if !(math.Abs(v) > most) {
@@ -162,10 +161,13 @@ func (r *Range) At() *Expr { return (&Expr{Op: OpRange, Type: Index, Range: r, S
 
 // Load reads v at the given indices, one Index expression an axis. fill, a
 // constant of v's type, is the result of a read outside; nil promises that the
-// read is always inside.
+// read is always inside. A constant that is too large for the type is what a conversion makes of it, as elements are.
 func Load(v *Value, at []*Expr, fill *Expr) *Expr {
 	if len(at) != len(v.Axes) {
 		panic(fmt.Sprintf("BUG: load of %s has %d indices, want %d", v.Name, len(at), len(v.Axes)))
+	}
+	if fill != nil && fill.Op == OpConst && fill.Type.IsFloat() && fill.Val != withinRange(v.Type, fill.Val) {
+		fill = Num(fill.Type, withinRange(v.Type, fill.Val)).At(fill.Span)
 	}
 	return (&Expr{Op: OpLoad, Type: v.Type, Args: at, From: v, Fill: fill}).seal()
 }
