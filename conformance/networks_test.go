@@ -52,7 +52,7 @@ var kernelsOf = map[string]int{
 	"llama_prefill": 11, "llama_decode": 19, "gpt2_block": 7, "bert_layer": 9, "vit_layer": 9, "whisper_layer": 13, "mixture": 7,
 	"lstm_step": 3, "kalman_update": 14, "adam_step": 2, "kmeans_step": 7, "black_scholes": 1, "log_mel": 3, "graph_attention": 6,
 	"recommendation": 7, "unet_block": 17, "resnet_block": 7, "mobilenet_block": 10, "efficientnet_block": 7, "convnext_block": 4,
-	"unet_down": 11, "unet_up": 6, "wavenet_layer": 6, "espcn": 5,
+	"unet_down": 11, "unet_up": 7, "wavenet_layer": 6, "espcn": 5,
 }
 
 // Attention whose operands are projected in the same graph is one kernel, and all products of long rows around it go
