@@ -1,6 +1,7 @@
 package passes
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
@@ -20,7 +21,7 @@ func copyStrided(g *ir.Graph) {
 	if !mayAddKernels(g) {
 		return
 	}
-	sizes := algebra.DefaultSizes(g)
+	sizes, reads := algebra.DefaultSizes(g), onlyReads(g)
 	insertBefore(g, func(v *ir.Value) (made []*ir.Value) {
 		if p := windowedProduct(v); !form.IsTileProduct(v) || p != nil && len(p.taps()) > 0 {
 			return nil // windows are laid out in their own way
@@ -33,7 +34,7 @@ func copyStrided(g *ir.Graph) {
 		sides := [2]*ir.Expr{a, b}
 		for i, side := range sides {
 			load := form.WithoutWidening(side)
-			if !isStrided(g, v, load, form.WithoutWidening(sides[1-i])) {
+			if !isStrided(g, v, reads[v], load, form.WithoutWidening(sides[1-i])) {
 				continue
 			}
 			copied := copyAlongSum(g, v, load, sizes)
@@ -65,9 +66,9 @@ func copyAlongSum(g *ir.Graph, v *ir.Value, load *ir.Expr, sizes map[string]int6
 // isStrided reports whether one side of a product, which is a whole tensor, does not lie as tiles want it:
 // neighbours along the innermost rows that it alone has, or along the sum, are neighbours in memory, and its rows are further
 // apart the further out their range is.
-func isStrided(g *ir.Graph, v *ir.Value, load, other *ir.Expr) bool {
+func isStrided(g *ir.Graph, v *ir.Value, by onlyRead, load, other *ir.Expr) bool {
 	own, _, _ := productAxes(v, form.AxesIn(v, load), form.AxesIn(v, other))
-	rows, terms := inOrderWritten(g, v, algebra.Widened(own)), algebra.Widened(v.Reduce.Ranges)
+	rows, terms := inOrderWritten(v, by, algebra.Widened(own)), algebra.Widened(v.Reduce.Ranges)
 	if len(rows) == 0 || len(terms) == 0 || !readsWhole(load) {
 		return false
 	}
@@ -88,27 +89,37 @@ func isStrided(g *ir.Graph, v *ir.Value, load, other *ir.Expr) bool {
 	return ok && (turned || !outer.IsConst(1) && !along.IsConst(1))
 }
 
-// inOrderWritten sorts axes of a value as they lie in what is written: where one other value reads it, by the axes of that one.
-func inOrderWritten(g *ir.Graph, v *ir.Value, axes []*ir.Range) []*ir.Range {
-	var reader *ir.Value
-	var load *ir.Expr
+// onlyReads are, of each value that is read in one place, by one that is no reduction, and is not written itself, the reader and the load.
+func onlyReads(g *ir.Graph) map[*ir.Value]onlyRead {
+	out, more := map[*ir.Value]onlyRead{}, map[*ir.Value]bool{}
+	for _, o := range g.Outputs {
+		more[o.Value] = true
+	}
 	for _, u := range g.Values {
 		for _, l := range u.Loads() {
-			if l.From != v {
-				continue
+			if _, twice := out[l.From]; twice || u.Reduce != nil {
+				more[l.From] = true
 			}
-			if reader != nil || u.Reduce != nil {
-				return axes
-			}
-			reader, load = u, l
+			out[l.From] = onlyRead{u, l}
 		}
 	}
-	if reader == nil || slices.ContainsFunc(g.Outputs, func(o ir.Output) bool { return o.Value == v }) {
+	maps.DeleteFunc(out, func(v *ir.Value, _ onlyRead) bool { return more[v] })
+	return out
+}
+
+type onlyRead struct {
+	reader *ir.Value
+	load   *ir.Expr
+}
+
+// inOrderWritten sorts axes of a value as they lie in what is written: where one other value reads it, by the axes of that one.
+func inOrderWritten(v *ir.Value, by onlyRead, axes []*ir.Range) []*ir.Range {
+	if by.reader == nil {
 		return axes
 	}
 	place := func(a *ir.Range) int {
-		at := load.Args[slices.Index(v.Axes, a)]
-		return slices.IndexFunc(reader.Axes, func(r *ir.Range) bool { return ir.DependsOn(at, r) })
+		at := by.load.Args[slices.Index(v.Axes, a)]
+		return slices.IndexFunc(by.reader.Axes, func(r *ir.Range) bool { return ir.DependsOn(at, r) })
 	}
 	return slices.SortedStableFunc(slices.Values(axes), func(a, b *ir.Range) int { return place(a) - place(b) })
 }
