@@ -8,82 +8,6 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// splitShape is a tile of the split-K mapping: its rows of M and N and its columns, the part of it that
-// one warp (with tensor cores) or one thread computes, and how many tiles of columns shared memory holds.
-type splitShape struct {
-	m, n, k, partM, partN, stages int
-	blocks                        int // blocks that the registers of a multiprocessor should be enough for
-
-	run  int   // columns of a run, whose sums are added up before they join the total, in f32; 0 for one run
-	step int64 // cycles of a block for each tile of columns, where warpgroups are a choice too
-}
-
-// threads is the size of a block.
-func (s splitShape) threads(u ir.Multiplier) int {
-	n := s.m / s.partM * (s.n / s.partN)
-	if u.TensorCores() {
-		return 32 * n
-	}
-	return n
-}
-
-// on completes a schedule of the split-K mapping with this shape.
-func (s splitShape) on(v ir.Schedule, u ir.Multiplier) ir.Schedule {
-	v.Threads, v.TileM, v.TileN, v.TileK = s.threads(u), s.m, s.n, s.k
-	v.PartM, v.PartN, v.Stages, v.MinBlocks = s.partM, s.partN, s.stages, s.blocks
-	return v
-}
-
-// splitShapes are the tiles that a product may take, by its sizes.
-type splitShapes struct {
-	fewRows []splitShape // for at most m rows of M, or transposed for as few rows of N
-	small   splitShape   // taken while larger tiles would leave multiprocessors without work
-	large   splitShape
-	least   int64 // least number of large tiles that keeps a device busy
-}
-
-// shapesOf are the tiles for each unit that multiplies; those of multiply-adds are for f32.
-var shapesOf = map[ir.Multiplier]splitShapes{
-	ir.HalfUnit: {
-		fewRows: []splitShape{{m: 16, n: 64, k: 64, partM: 16, partN: 16, stages: 8}, {m: 64, n: 64, k: 64, partM: 32, partN: 32, stages: 6}},
-		small:   splitShape{m: 32, n: 32, k: 64, partM: 16, partN: 16, stages: 4, step: 350},
-		large:   splitShape{m: 128, n: 128, k: 32, partM: 64, partN: 64, stages: 4, blocks: 2},
-		least:   24,
-	},
-	ir.TF32Unit: {
-		fewRows: []splitShape{{m: 16, n: 64, k: 32, partM: 16, partN: 16, stages: 6}},
-		small:   splitShape{m: 64, n: 64, k: 32, partM: 32, partN: 32, stages: 3, step: 400}, // more than a quarter of the 1400 of a large tile
-		large:   splitShape{m: 128, n: 128, k: 32, partM: 64, partN: 64, stages: 3, blocks: 2},
-		least:   100,
-	},
-	ir.FMAUnit: {
-		fewRows: []splitShape{skinnyFMA},
-		small:   smallFMA,
-		large:   largeFMA[0],
-		least:   100,
-	},
-	ir.DoubleUnit: {
-		fewRows: []splitShape{{m: 16, n: 64, k: 16, partM: 16, partN: 16, stages: 4}},
-		small:   splitShape{m: 32, n: 64, k: 16, partM: 16, partN: 32, stages: 4},
-		large:   splitShape{m: 64, n: 64, k: 16, partM: 32, partN: 32, stages: 3, blocks: 3},
-		least:   200,
-	},
-	ir.IntegerUnit: {
-		fewRows: []splitShape{{m: 16, n: 64, k: 16, partM: 4, partN: 4, stages: 3}},
-		small:   splitShape{m: 32, n: 64, k: 16, partM: 4, partN: 4, stages: 3},
-		large:   splitShape{m: 64, n: 64, k: 16, partM: 8, partN: 4, stages: 3, blocks: 3},
-		least:   200,
-	},
-}
-
-// doubleShapes are the tiles of multiply-adds in f64, whose elements take two registers each.
-var doubleShapes = splitShapes{
-	fewRows: []splitShape{{m: 16, n: 64, k: 16, partM: 4, partN: 4, stages: 3}},
-	small:   splitShape{m: 32, n: 64, k: 16, partM: 4, partN: 4, stages: 3},
-	large:   splitShape{m: 64, n: 64, k: 16, partM: 4, partN: 4, stages: 3},
-	least:   200,
-}
-
 // Figures of the split-K mapping.
 const (
 	splitColumns  = 4       // least tiles of columns in one split
@@ -96,12 +20,6 @@ const (
 // splitKernel makes the variants whose tiles are small and whose columns may be split over the blocks of a
 // cluster (split-K).
 type splitKernel struct{ productKernel }
-
-// transposed is the shape for few rows of N in place of M.
-func (s splitShape) transposed() splitShape {
-	s.m, s.n, s.partM, s.partN = s.n, s.m, s.partN, s.partM
-	return s
-}
 
 // splitVariants makes the variants of a contraction for sizes that do not suit large tiles of tensor
 // cores: few rows, few tiles, f32 and f64. The variants that read in vectors are returned apart; they are
@@ -127,19 +45,25 @@ func (lo splitKernel) splitVariants(rival *ir.Expr) (aligned, others []*ir.Varia
 	}
 	fold := *f
 	fold.Body = ir.Cast(ir.Apply(ir.OpMul, c.A.Value, c.B[0].Value), f.Body.Type)
-	always := false // whether reads are aligned at all sizes
+	always := false             // whether reads are aligned at all sizes
+	var single []splitCandidate // of windows, without an access of several elements
 	for _, choice := range lo.splitCandidates(c, true, rival) {
-		if v := lo.splitVariant(fold, *c, choice, bothSides); v != nil {
-			always = always || !algebra.Assumes(v.Facts)
-			if large := shapesOf[c.Unit].large; rival != nil && choice.m == large.m && choice.n == large.n {
-				others = append(others, v) // for large tiles the rival comes first
-				continue
+		v := lo.splitVariant(fold, *c, choice, bothSides)
+		if v == nil {
+			if choice.halo != nil || choice.byRow {
+				single = append(single, choice)
 			}
-			aligned = append(aligned, v)
+			continue
 		}
+		always = always || !algebra.Assumes(v.Facts)
+		if large := shapesOf[c.Unit].large; rival != nil && choice.m == large.m && choice.n == large.n {
+			others = append(others, v) // for large tiles the rival comes first
+			continue
+		}
+		aligned = append(aligned, v)
 	}
-	if always {
-		aligned = append(lo.windowsByElement(fold, c, rival), aligned...)
+	if always { // copies of what windows cover are faster than tiles that gather windows, whatever else these read in vectors
+		aligned = append(lo.splitVariantsOf(fold, c, single, neitherSide), aligned...)
 	}
 	aligned = lo.longEnough(aligned, c)
 	if c.Unit == ir.IntegerUnit { // warpgroups multiply bytes faster
@@ -149,22 +73,15 @@ func (lo splitKernel) splitVariants(rival *ir.Expr) (aligned, others []*ir.Varia
 		return aligned, lo.longEnough(others, c)
 	}
 	others = append(others, lo.halfAligned(fold, c)...)
-	for _, choice := range lo.splitCandidates(c, false, nil) {
-		if v := lo.splitVariant(fold, *c, choice, neitherSide); v != nil {
-			others = append(others, v)
-		}
-	}
+	others = append(others, lo.splitVariantsOf(fold, c, lo.splitCandidates(c, false, nil), neitherSide)...)
 	return aligned, lo.longEnough(others, c)
 }
 
-// windowsByElement makes the variants that copy what windows cover, or read them row by row, of a product for which none of them
-// has an access of several elements: these are faster than tiles that gather windows, whatever tiles read in vectors beside.
-func (lo splitKernel) windowsByElement(fold ir.Fold, c *ir.Contract, rival *ir.Expr) (out []*ir.Variant) {
-	for _, choice := range lo.splitCandidates(c, true, rival) {
-		if (choice.halo != nil || choice.byRow) && lo.splitVariant(fold, *c, choice, bothSides) == nil {
-			if v := lo.splitVariant(fold, *c, choice, neitherSide); v != nil {
-				out = append(out, v)
-			}
+// splitVariantsOf makes the variants of choices that there are.
+func (lo splitKernel) splitVariantsOf(fold ir.Fold, c *ir.Contract, choices []splitCandidate, aligned sides) (out []*ir.Variant) {
+	for _, choice := range choices {
+		if v := lo.splitVariant(fold, *c, choice, aligned); v != nil {
+			out = append(out, v)
 		}
 	}
 	return out

@@ -166,8 +166,10 @@ func Load(v *Value, at []*Expr, fill *Expr) *Expr {
 	if len(at) != len(v.Axes) {
 		panic(fmt.Sprintf("BUG: load of %s has %d indices, want %d", v.Name, len(at), len(v.Axes)))
 	}
-	if fill != nil && fill.Op == OpConst && fill.Type.IsFloat() && fill.Val != withinRange(v.Type, fill.Val) {
-		fill = Num(fill.Type, withinRange(v.Type, fill.Val)).At(fill.Span)
+	if fill != nil && fill.Op == OpConst && fill.Type.IsFloat() {
+		if val := withinRange(v.Type, fill.Val); val != fill.Val {
+			fill = Num(fill.Type, val).At(fill.Span)
+		}
 	}
 	return (&Expr{Op: OpLoad, Type: v.Type, Args: at, From: v, Fill: fill}).seal()
 }

@@ -23,14 +23,16 @@ func copyStrided(g *ir.Graph) {
 	}
 	sizes, reads := algebra.DefaultSizes(g), onlyReads(g)
 	insertBefore(g, func(v *ir.Value) (made []*ir.Value) {
-		if p := windowedProduct(v); !form.IsTileProduct(v) || p != nil && len(p.taps()) > 0 {
-			return nil // windows are laid out in their own way
+		if !form.IsTileProduct(v) {
+			return nil
 		}
 		a, b := form.SidesOf(v)
 		if a == nil || b == nil || !halfLoad(a) || !halfLoad(b) || !stridedProduct.holds(v, a, b, sizes) {
 			return nil
 		}
-		large, body := stridedProduct.at(v, a, b), v.Body
+		if p := windowedProduct(v); p != nil && len(p.taps()) > 0 {
+			return nil // windows are laid out in their own way
+		}
 		sides := [2]*ir.Expr{a, b}
 		for i, side := range sides {
 			load := form.WithoutWidening(side)
@@ -43,8 +45,8 @@ func copyStrided(g *ir.Graph) {
 		if len(made) == 0 {
 			return nil
 		}
-		v.Body = ir.Apply(ir.OpMul, sides[0], sides[1]).At(body.Span)
-		if large != nil {
+		v.Body = ir.Apply(ir.OpMul, sides[0], sides[1]).At(v.Body.Span)
+		if large := stridedProduct.at(v, a, b); large != nil {
 			g.For = ir.Join(ir.OpOr, g.For, large)
 		}
 		return made
@@ -63,82 +65,52 @@ func copyAlongSum(g *ir.Graph, v *ir.Value, load *ir.Expr, sizes map[string]int6
 	return ir.Load(layOver(g, v, "operand", load, ranges, row), ir.Indices(ranges), nil).At(load.Span)
 }
 
-// isStrided reports whether one side of a product, which is a whole tensor, does not lie as tiles want it:
-// neighbours along the innermost rows that it alone has, or along the sum, are neighbours in memory, and its rows are further
-// apart the further out their range is.
+// isStrided reports whether one side of a product is a whole tensor that does not lie as tiles want it. They want the innermost of the
+// rows that it alone has, or of the terms of the sum, to be neighbours in memory, and rows the further apart the further out their
+// range is.
 func isStrided(g *ir.Graph, v *ir.Value, by onlyRead, load, other *ir.Expr) bool {
 	own, _, _ := productAxes(v, form.AxesIn(v, load), form.AxesIn(v, other))
-	rows, terms := inOrderWritten(v, by, algebra.Widened(own)), algebra.Widened(v.Reduce.Ranges)
-	if len(rows) == 0 || len(terms) == 0 || !readsWhole(load) {
+	rows, terms := algebra.Widened(own), algebra.Widened(v.Reduce.Ranges)
+	if _, whole := wholeIndices(load); !whole || load.Fill != nil || len(rows) == 0 || len(terms) == 0 {
 		return false
 	}
-	facts := g.Facts()
-	facts.Positive = true
-	offset := ir.FlatOffset(load.From.Shape(), load.Args)
-	var outer *ir.Expr
-	turned := false
-	for _, r := range rows {
-		stride, ok := ir.Stride(offset, r, facts)
-		if !ok {
-			return false
-		}
-		turned = turned || outer != nil && ir.Decide(ir.Apply(ir.OpLt, outer, stride), facts) == ir.True
-		outer = stride
-	}
-	along, ok := ir.Stride(offset, algebra.Innermost(terms), facts)
-	return ok && (turned || !outer.IsConst(1) && !along.IsConst(1))
+	turned, row := stridesAlong(load, by.inOrder(v, rows), g.Facts())
+	_, term := stridesAlong(load, terms[len(terms)-1:], g.Facts())
+	return row != nil && term != nil && (turned || !row.IsConst(1) && !term.IsConst(1))
 }
 
-// onlyReads are, of each value that is read in one place, by one that is no reduction, and is not written itself, the reader and the load.
-func onlyReads(g *ir.Graph) map[*ir.Value]onlyRead {
-	out, more := map[*ir.Value]onlyRead{}, map[*ir.Value]bool{}
-	for _, o := range g.Outputs {
-		more[o.Value] = true
-	}
-	for _, u := range g.Values {
-		for _, l := range u.Loads() {
-			if _, twice := out[l.From]; twice || u.Reduce != nil {
-				more[l.From] = true
-			}
-			out[l.From] = onlyRead{u, l}
-		}
-	}
-	maps.DeleteFunc(out, func(v *ir.Value, _ onlyRead) bool { return more[v] })
-	return out
-}
-
+// onlyRead is where a value is read, by another that is no reduction: in one place, and the value is no result itself.
 type onlyRead struct {
 	reader *ir.Value
 	load   *ir.Expr
 }
 
-// inOrderWritten sorts axes of a value as they lie in what is written: where one other value reads it, by the axes of that one.
-func inOrderWritten(v *ir.Value, by onlyRead, axes []*ir.Range) []*ir.Range {
-	if by.reader == nil {
+// onlyReads are those of the values of a graph that are read so.
+func onlyReads(g *ir.Graph) map[*ir.Value]onlyRead {
+	out, reads := map[*ir.Value]onlyRead{}, map[*ir.Value]int{}
+	for _, o := range g.Outputs {
+		reads[o.Value]++
+	}
+	for _, u := range g.Values {
+		for _, l := range u.Loads() {
+			if reads[l.From]++; u.Reduce == nil {
+				out[l.From] = onlyRead{u, l}
+			}
+		}
+	}
+	maps.DeleteFunc(out, func(v *ir.Value, _ onlyRead) bool { return reads[v] > 1 })
+	return out
+}
+
+// inOrder sorts axes of the value that is read as those of its reader lie, which is what is written; it leaves them where there is
+// no such reader.
+func (r onlyRead) inOrder(v *ir.Value, axes []*ir.Range) []*ir.Range {
+	if r.reader == nil {
 		return axes
 	}
 	place := func(a *ir.Range) int {
-		at := by.load.Args[slices.Index(v.Axes, a)]
-		return slices.IndexFunc(by.reader.Axes, func(r *ir.Range) bool { return ir.DependsOn(at, r) })
+		at := r.load.Args[slices.Index(v.Axes, a)]
+		return slices.IndexFunc(r.reader.Axes, func(b *ir.Range) bool { return ir.DependsOn(at, b) })
 	}
 	return slices.SortedStableFunc(slices.Values(axes), func(a, b *ir.Range) int { return place(a) - place(b) })
-}
-
-// readsWhole reports whether a load has one range, whole, as the index of each axis of a tensor that has several elements, and not
-// windows, for example.
-func readsWhole(load *ir.Expr) bool {
-	seen := map[*ir.Range]bool{}
-	if load.Fill != nil {
-		return false
-	}
-	for d, at := range load.Args {
-		if algebra.IsUnit(load.From.Axes[d]) {
-			continue
-		}
-		if at.Op != ir.OpRange || seen[at.Range] || !ir.SameSize(at.Range.Extent, load.From.Axes[d].Extent) {
-			return false
-		}
-		seen[at.Range] = true
-	}
-	return true
 }

@@ -55,7 +55,7 @@ func layWindows(g *ir.Graph) {
 	}
 	sizes := algebra.DefaultSizes(g)
 	products, laid := map[*ir.Value]*windowed{}, map[*ir.Value]int{} // laid is how many products want an input laid out
-	inPlanes := map[*ir.Value]*windowed{}                            // products that read their input as planes
+	inPlanes := map[*ir.Value]*windowed{}                            // those that read theirs from planes
 	for _, v := range g.Values {
 		turnTaps(v)
 		if p := windowedProduct(v); p != nil {
@@ -81,18 +81,17 @@ func layWindows(g *ir.Graph) {
 		p.input.shared = laid[p.input.load.From] > 1
 	}
 	insertBefore(g, func(v *ir.Value) []*ir.Value {
-		if p := inPlanes[v]; p != nil {
-			return p.layPlanes(g, sizes)
-		}
 		p := products[v]
-		if p == nil {
+		switch {
+		case inPlanes[v] != nil:
+			return inPlanes[v].layPlanes(g, sizes)
+		case p == nil:
 			return nil
-		}
-		if !(p.moves(g, sizes) && p.worth(sizes) || laid[p.input.load.From] > 0 && p.large(sizes)) {
-			if p.work(sizes) < windowWork || len(p.taps()) == 0 || p.hasChannelsLast(g) {
-				return nil
-			}
+		case p.moves(g, sizes) && p.worth(sizes), laid[p.input.load.From] > 0 && p.large(sizes):
+		case p.work(sizes) >= windowWork && len(p.taps()) > 0 && !p.hasChannelsLast(g): // threads read such windows one by one
 			return p.layPlanes(g, sizes)
+		default:
+			return nil
 		}
 		p.laidFor(g, sizes)
 		if columns := p.patches(); columns != nil {
@@ -342,7 +341,10 @@ func (p *windowed) staged(g *ir.Graph, sizes map[string]int64) bool {
 	if p.exact {
 		fits = own <= haloExact
 	}
-	if !fits || own < form.HaloRows || p.v.Reduce.Where != nil || p.work(sizes) < windowWork || !p.exact && (p.channelsLie(g) || !p.alongPixels() && p.input.channel == len(p.input.load.Args)-1) {
+	if !fits || own < form.HaloRows || p.v.Reduce.Where != nil || p.work(sizes) < windowWork {
+		return false
+	}
+	if !p.exact && p.channelsAreLast() && (p.wholeChannels(g) || !p.alongPixels()) {
 		return false
 	}
 	taps := int64(1)

@@ -54,19 +54,22 @@ func (p *windowed) sumInOrder(columns *ir.Range) {
 // hasChannelsLast reports whether both operands of a product for tensor cores have their channels last, in whole accesses, as the
 // program's tensors may. Nothing need be copied then.
 func (p *windowed) hasChannelsLast(g *ir.Graph) bool {
-	return !p.exact && p.channelsLie(g) && p.weightLies(p.taps())
+	return !p.exact && p.channelsAreLast() && p.wholeChannels(g) && p.weightLies(p.taps())
 }
 
-// channelsLie reports whether the channels of the input are last, in whole accesses.
-func (p *windowed) channelsLie(g *ir.Graph) bool {
-	return p.input.channel == len(p.input.load.Args)-1 && ir.Multiple(p.input.channels().Extent, p.align(), g.Facts())
+// channelsAreLast reports whether the channels of the input are its last axis.
+func (p *windowed) channelsAreLast() bool { return p.input.channel == len(p.input.load.Args)-1 }
+
+// wholeChannels reports whether the channels are a whole number of accesses.
+func (p *windowed) wholeChannels(g *ir.Graph) bool {
+	return ir.Multiple(p.input.channels().Extent, p.align(), g.Facts())
 }
 
 // layRows rewrites the product over an input in planes, and weights that are contiguous along the rows that only they depend on.
 func (p *windowed) layRows(g *ir.Graph) (made []*ir.Value) {
 	if x := p.planes(g); x != nil {
 		made = append(made, x.From)
-		p.replace(p.input.load, x)
+		p.v.Body = replaceLoad(p.v.Body, p.input.load, x)
 	}
 	order := slices.Concat(p.both, p.v.Reduce.Ranges, p.own)
 	if p.weight.Fill == nil && readsInOrder(p.weight, order) {
@@ -180,97 +183,6 @@ func (p *windowed) layInput(g *ir.Graph, columns *ir.Range) *ir.Expr {
 	return ir.Load(value, append(at, columns.At()), w.load.Fill).At(w.load.Span)
 }
 
-// layPlanes makes a product that reads its input as planes read copies where that is not so: of the input with the axes along
-// which windows move last, in the order of the result's, and the channels before these; and of weights whose taps do not follow
-// each other for each channel, unless threads hold them all. It returns the copies.
-func (p *windowed) layPlanes(g *ir.Graph, sizes map[string]int64) (made []*ir.Value) {
-	if x := p.planes(g); x != nil {
-		made = append(made, x.From)
-		p.replace(p.input.load, x)
-	}
-	if !p.rowByRow(sizes) && p.weightsAreTurned(g, sizes) {
-		order := slices.Concat(p.both, p.own, []*ir.Range{p.input.channels()}, p.taps())
-		w := p.lay(g, "weight", p.weight, order, order[len(order)-1])
-		made = append(made, w.From)
-		p.replace(p.weight, w)
-	}
-	return made
-}
-
-// replace puts a load in the place of an operand.
-func (p *windowed) replace(operand, by *ir.Expr) {
-	p.v.Body = ir.Rewrite(p.v.Body, func(e *ir.Expr) *ir.Expr {
-		if e.Op == ir.OpLoad && ir.Equal(e, operand) {
-			return by
-		}
-		return e
-	})
-}
-
-// planes is a load of a new value that holds the input as planes; nil where the input is so already.
-func (p *windowed) planes(g *ir.Graph) *ir.Expr {
-	w := p.input
-	place := func(d int) int { // of the result's axis that a dim of the input goes with
-		return slices.IndexFunc(p.v.Axes, func(a *ir.Range) bool { return !algebra.IsUnit(a) && ir.DependsOn(w.load.Args[d], a) })
-	}
-	var order []int // of the input's dims but that of channels
-	for d := range w.load.Args {
-		if d != w.channel {
-			order = append(order, d)
-		}
-	}
-	moves := func(d int) bool { return slices.ContainsFunc(w.spans, func(s span) bool { return s.dim == d }) }
-	first := slices.IndexFunc(order, moves)
-	if first < 0 { // windows are points
-		return nil
-	}
-	inOrder := slices.IsSortedFunc(order[first:], func(a, b int) int { return place(a) - place(b) })
-	if inOrder && w.channel < order[first] {
-		return nil
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return place(a) - place(b) })
-	order = slices.Insert(order, slices.IndexFunc(order, moves), w.channel)
-	var shape, at []*ir.Expr
-	for _, d := range order {
-		shape, at = append(shape, w.load.From.Axes[d].Extent), append(at, w.load.Args[d])
-	}
-	axes, from := g.NewAxes(shape), make([]*ir.Expr, len(order))
-	for k, d := range order {
-		from[d] = axes[k].At()
-	}
-	return ir.Load(p.adopt(g, "planes", axes, ir.Load(w.load.From, from, nil)), at, w.load.Fill).At(w.load.Span)
-}
-
-// weightsAreTurned reports whether neighbouring taps of weights are further from each other than neighbouring channels, or, of few
-// results, which threads fold line by line, channels further than these.
-func (p *windowed) weightsAreTurned(g *ir.Graph, sizes map[string]int64) bool {
-	if p.weight.Fill != nil {
-		return false
-	}
-	order := append([]*ir.Range{p.input.channels()}, p.taps()...)
-	if len(p.both) == 0 && algebra.PointsAt(p.own, sizes) < windowRows {
-		order = slices.Concat(p.own, order)
-	}
-	facts := g.Facts()
-	facts.Positive = true
-	offset := ir.FlatOffset(p.weight.From.Shape(), p.weight.Args)
-	var outer *ir.Expr
-	for _, r := range algebra.Widened(order) {
-		stride, ok := ir.Stride(offset, r, facts)
-		if !ok {
-			return false
-		}
-		if ir.Decide(ir.Apply(ir.OpLt, stride, ir.IntConst(0)), facts) == ir.True {
-			stride = ir.Simplify(ir.Apply(ir.OpNeg, stride), facts)
-		}
-		if outer != nil && ir.Decide(ir.Apply(ir.OpLt, outer, stride), facts) == ir.True {
-			return true
-		}
-		outer = stride
-	}
-	return false
-}
-
 // padded is how many zeros come before the elements along a dim, and the extent with the zeros on both sides, where the
 // windows of a line read neighbours in memory: those along the last dim, which then are one range with the taps, where
 // that makes fewer steps of the sum. whole is nil for other dims, and where windows do not reach outside. It adds to
@@ -361,112 +273,21 @@ func loadWithin(from *ir.Value, at []*ir.Expr, outside bool) *ir.Expr {
 // readsInOrder reports whether a load reads a whole tensor with the given ranges as indices, in their
 // order.
 func readsInOrder(load *ir.Expr, ranges []*ir.Range) bool {
-	var indices []*ir.Range
+	indices, ok := wholeIndices(load)
+	return ok && slices.Equal(indices, algebra.Widened(ranges))
+}
+
+// wholeIndices are the ranges with which a load reads a whole tensor, each element once: one for each axis of several elements.
+// ok is false for other loads, such as those of windows.
+func wholeIndices(load *ir.Expr) (indices []*ir.Range, ok bool) {
 	for d, a := range load.Args {
 		if algebra.IsUnit(load.From.Axes[d]) {
 			continue
 		}
-		if a.Op != ir.OpRange || !ir.SameSize(a.Range.Extent, load.From.Axes[d].Extent) {
-			return false
+		if a.Op != ir.OpRange || slices.Contains(indices, a.Range) || !ir.SameSize(a.Range.Extent, load.From.Axes[d].Extent) {
+			return nil, false
 		}
 		indices = append(indices, a.Range)
 	}
-	return slices.Equal(indices, algebra.Widened(ranges))
-}
-
-// isLaidOut reports whether a load is of an operand that a windowed product reads with channels last: a
-// value made for that, which must not be computed again at each tap.
-func isLaidOut(load *ir.Expr, reader *ir.Value) bool {
-	if reader.Reduce == nil || load.From.IsInput() || load.From.Reduce != nil || len(load.Args) == 0 {
-		return false
-	}
-	last := load.Args[len(load.Args)-1]
-	if last.Op != ir.OpRange || splitsDims(load.From) {
-		return false
-	}
-	if holdsPatches(load, reader) || holdsWindows(load, reader) || besideWindows(load, reader) {
-		return true
-	}
-	p := windowedProduct(reader)
-	return p != nil && (moves(p.input) || reordered(p.input.load.From)) && (last.Range == p.input.channels() || slices.Contains(p.own, last.Range))
-}
-
-// splitsDims reports whether a value is a view that divides dims of a tensor into several: its elements are where they were.
-func splitsDims(v *ir.Value) bool {
-	if v.Body.Op != ir.OpLoad || v.Body.Fill != nil || len(v.Axes) <= len(v.Body.Args) {
-		return false
-	}
-	rest := v.Axes
-	for d, at := range v.Body.Args {
-		n := 1
-		for n < len(rest) && !ir.SameSize(algebra.Product(rest[:n]), v.Body.From.Axes[d].Extent) {
-			n++
-		}
-		if len(rest) == 0 || !ir.SameIndex(at, placeOfDigits(rest[:n]), ir.Facts{}) {
-			return false
-		}
-		rest = rest[n:]
-	}
-	return len(rest) == 0
-}
-
-// copiedOperands is, of each product whose windows are copied from the input as it is, that input, and the same of views between
-// the two: threads copy elements, or lines of them, and compute nothing on the way, where a tile would compute each element at
-// each tap. What such a product reads in another order than that of its rows and taps is copied before.
-func copiedOperands(g *ir.Graph, sizes map[string]int64) map[*ir.Value][]*ir.Value {
-	out := map[*ir.Value][]*ir.Value{}
-	if !mayAddKernels(g) {
-		return out
-	}
-	for _, v := range g.Values {
-		p := windowedProduct(v)
-		if p == nil || p.work(sizes) < windowWork || !moves(p.input) {
-			continue
-		}
-		for _, l := range []*ir.Expr{p.weight, p.input.load} {
-			if permutes(l.From) {
-				out[v] = append(out[v], l.From)
-			}
-		}
-		if p.exact = p.isExact(g); !p.rowByRow(sizes) && !p.staged(g, sizes) {
-			continue
-		}
-		readers, from := []*ir.Value{v}, p.input.load.From
-		for !from.IsInput() && from.Reduce == nil && from.Body.Op == ir.OpLoad && !permutes(from) {
-			readers, from = append(readers, from), from.Body.From
-		}
-		for _, r := range readers {
-			out[r] = append(out[r], from)
-		}
-	}
-	return out
-}
-
-// permutes reports whether a value reads a tensor whose axes are its own in another order.
-func permutes(v *ir.Value) bool {
-	if v.IsInput() || v.Reduce != nil {
-		return false
-	}
-	return slices.ContainsFunc(ir.Loads(v.Body), func(l *ir.Expr) bool {
-		last := -1
-		for _, at := range l.Args {
-			d := slices.IndexFunc(v.Axes, func(a *ir.Range) bool { return ir.DependsOn(at, a) && !algebra.IsUnit(a) })
-			if d >= 0 && d < last {
-				return true
-			}
-			last = max(last, d)
-		}
-		return false
-	})
-}
-
-// reordered reports whether neighbours in an image are not contiguous in what it is read from.
-func reordered(v *ir.Value) bool {
-	if v.IsInput() {
-		return false
-	}
-	last := v.Axes[len(v.Axes)-1]
-	return len(v.Axes) > 3 && slices.ContainsFunc(ir.Loads(v.Body), func(l *ir.Expr) bool {
-		return ir.DependsOn(l, last) && !ir.DependsOn(l.Args[len(l.Args)-1], last)
-	})
+	return indices, true
 }

@@ -60,21 +60,10 @@ func copiesInOrder(g *ir.Graph) map[*ir.Value]*ir.Value {
 		if v.IsInput() || v.Reduce != nil || v.Body.Op != ir.OpLoad || v.Body.Fill != nil || v.Body.From.IsInput() || readsInOrder(v.Body, v.Axes) {
 			continue
 		}
-		x, seen := v.Body.From, map[*ir.Range]bool{}
-		ok := v.Type == x.Type
-		for d, at := range v.Body.Args {
-			if algebra.IsUnit(x.Axes[d]) {
-				continue
-			}
-			ok = ok && at.Op == ir.OpRange && !seen[at.Range] && ir.SameSize(at.Range.Extent, x.Axes[d].Extent)
-			if at.Op == ir.OpRange {
-				seen[at.Range] = true
-			}
-		}
-		for _, a := range v.Axes {
-			ok = ok && (seen[a] || algebra.IsUnit(a))
-		}
-		if ok {
+		x := v.Body.From
+		indices, whole := wholeIndices(v.Body)
+		left := func(a *ir.Range) bool { return !slices.Contains(indices, a) }
+		if whole && v.Type == x.Type && !slices.ContainsFunc(algebra.Widened(v.Axes), left) {
 			out[x] = v
 		}
 	}

@@ -37,12 +37,7 @@ func layViews(g *ir.Graph) {
 // laying operands out for.
 func replaceByView(v *ir.Value, load, view *ir.Expr, sizes map[string]int64) bool {
 	old := v.Body
-	v.Body = ir.Rewrite(old, func(e *ir.Expr) *ir.Expr {
-		if e.Op == ir.OpLoad && ir.Equal(e, load) {
-			return view
-		}
-		return e
-	})
+	v.Body = replaceLoad(old, load, view)
 	if p := windowedProduct(v); p != nil && p.input.load.From == view.From && moves(p.input) && p.worth(sizes) {
 		return true
 	}
