@@ -146,6 +146,9 @@ func TestOutOfDeviceMemoryNamesTheTensor(t *testing.T) {
 
 	p := tripleProgram()
 	p.Temps[1].Bytes = constant(1 << 40)
+	unused := p.Temps[1] // by the variants that are launched
+	unused.Bytes = constant(1 << 41)
+	p.Temps = append(p.Temps, unused)
 	big, err := fn.Device().Load(context.Background(), p)
 	require.NoError(t, err)
 	err = big.Run(context.Background(), args)

@@ -192,16 +192,20 @@ func (f *gpuFrame) placeCounters() error {
 // arena.
 func (f *gpuFrame) noMemory(err error) error {
 	largest, bytes := "", int64(-1)
-	for item := range f.next {
-		n := f.work.bytesOf(item)
-		temporary := item - len(f.args)
-		switch {
-		case n <= bytes:
+	list, items := f.work.residents(f.layout.hosts, f.layout.again)
+	for i, item := range items {
+		if list[i].bytes <= bytes {
+			continue
+		}
+		bytes = list[i].bytes
+		switch temporary := item - len(f.args); {
+		case item == f.work.firstCheck():
+			largest = "what checks of indices find"
 		case temporary >= 0:
-			largest, bytes = fmt.Sprintf("intermediate tensor %d", temporary), n
-		case f.hosts[item]:
+			largest = fmt.Sprintf("intermediate tensor %d", temporary)
+		default:
 			p := &f.work.program.program.Params[item]
-			largest, bytes = describe(p)+" "+typeName(p.DType, f.work.binding.dims[item]), n
+			largest = describe(p) + " " + typeName(p.DType, f.work.binding.dims[item])
 		}
 	}
 	return noRoom(fmt.Sprintf("the run, most of it for %s (%s),", largest, sizeName(bytes)), err)
