@@ -67,7 +67,7 @@ func oneInUnits() uint32 {
 // and a machine with many cores.
 func inUnits() bool { return os.Getenv("FUSEC_TEST_FULL") == "units" }
 
-// inFull is whether tests do all that they can, and not what is enough while one works.
+// inFull is whether tests take every program, as in .ci/run, and not what is enough while one works.
 func inFull() bool { return os.Getenv("FUSEC_TEST_FULL") != "" }
 
 // hashDraws is whether a text is one of those in so many that its hash draws.

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Orders in which the axes of a convolution's tensors may lie, and the view that has them as conv2d takes them.
+// Orders in which the axes of a convolution's images and weights may lie; conv2d takes the first of each.
 var (
 	imageOrders  = []string{"N, C, H, W", "N, H, W, C"}
 	weightOrders = []string{"O, C, I, J", "O, I, J, C", "I, J, C, O"}
