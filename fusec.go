@@ -179,7 +179,7 @@ func (p *Program) CUDA() (out *ir.Program, err error) {
 	}
 	stage := "codegen"
 	defer guard(&stage, "graph "+p.graph.Name, &err)
-	return generate(p.plan, p.opts)
+	return generate(p.plan, p.opts), nil
 }
 
 // Load readies the program on a device: planned for that device, whatever
@@ -219,16 +219,16 @@ func (p *Program) programFor(dev *runtime.Device) (out *ir.Program, err error) {
 	}
 	stage := "codegen"
 	defer guard(&stage, "graph "+p.graph.Name, &err)
-	return generate(plan, p.opts)
+	return generate(plan, p.opts), nil
 }
 
 // generate spells a plan as the options say.
-func generate(plan *ir.Plan, opts Options) (*ir.Program, error) {
-	program, err := codegen.Generate(plan)
-	if err == nil && opts.LineInfo {
+func generate(plan *ir.Plan, opts Options) *ir.Program {
+	program := codegen.Generate(plan)
+	if opts.LineInfo {
 		program = program.WithLineInfo()
 	}
-	return program, err
+	return program
 }
 
 // Open opens a device: "auto" (the first GPU, else the processor), "cuda",
@@ -299,5 +299,5 @@ func spell(src Source, opts Options, device ir.Device, measured choices) (out *i
 		return nil, err
 	}
 	stage = "codegen"
-	return generate(plan, opts)
+	return generate(plan, opts), nil
 }

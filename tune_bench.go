@@ -66,10 +66,7 @@ func (b *tuneBench) load(ctx context.Context, plan *ir.Plan) (_ *runtime.Functio
 			return nil, err
 		}
 	}
-	program, err := codegen.Generate(plan)
-	if err != nil {
-		return nil, err
-	}
+	program := codegen.Generate(plan)
 	return b.dev.Load(ctx, program)
 }
 
@@ -120,10 +117,7 @@ func (b *tuneBench) prepare(ctx context.Context, plans []*ir.Plan, kernel int) {
 	group.SetLimit(goruntime.GOMAXPROCS(0))
 	for _, plan := range plans {
 		group.Go(func() error {
-			program, err := codegen.Generate(plan)
-			if err != nil {
-				return nil
-			}
+			program := codegen.Generate(plan)
 			symbols := make([]int64, len(program.Symbols))
 			for i, name := range program.Symbols {
 				symbols[i] = b.sizes[name]

@@ -16,20 +16,17 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Generate spells a plan. It fails only where the plan uses something that has no
-// CUDA spelling.
-func Generate(p *ir.Plan) (out *ir.Program, err error) {
+// Generate spells a plan.
+func Generate(p *ir.Plan) *ir.Program {
 	g := &generator{plan: p, position: map[string]int{}, sources: map[string]int{}, units: map[string]int{}, maps: map[string]int{}, places: map[*ir.Buffer]ir.LaunchArg{},
 		counters: map[string]int{}, divisors: map[string]int{}, bodies: map[*ir.Variant]body{}}
 	g.program = &ir.Program{Name: p.Graph.Name}
 	g.symbols()
 	g.params()
 	for _, k := range p.Launched() {
-		if err := g.kernel(k); err != nil {
-			return nil, fmt.Errorf("kernel %s: %w", k.Name, err)
-		}
+		g.kernel(k)
 	}
-	return g.program, nil
+	return g.program
 }
 
 type generator struct {
@@ -98,7 +95,7 @@ func (g *generator) shape(dims []*ir.Expr) []ir.Size {
 }
 
 // kernel adds one launch with a unit for each variant.
-func (g *generator) kernel(k *ir.Kernel) error {
+func (g *generator) kernel(k *ir.Kernel) {
 	launch := ir.Launch{Kernel: k.Name}
 	if k.When != nil {
 		launch.When = g.size(k.When)
@@ -117,10 +114,7 @@ func (g *generator) kernel(k *ir.Kernel) error {
 	}
 	launch.Reads, launch.Writes = g.size(reads), g.size(writes)
 	for _, v := range k.Variants {
-		body, err := g.body(k, v)
-		if err != nil {
-			return err
-		}
+		body := g.body(k, v)
 		lv := ir.LaunchVariant{Unit: body.unit, Grid: body.grid}
 		if k.LastBlock == nil {
 			lv.Args = append(g.launchArgs(k, v, body.symbols), body.factors...)
@@ -133,7 +127,6 @@ func (g *generator) kernel(k *ir.Kernel) error {
 		launch.Variants = append(launch.Variants, lv)
 	}
 	g.program.Launches = append(g.program.Launches, launch)
-	return nil
 }
 
 // body is what launches of one variant share.
@@ -145,9 +138,9 @@ type body struct {
 }
 
 // body spells a variant, once for all kernels that are alike.
-func (g *generator) body(k *ir.Kernel, v *ir.Variant) (body, error) {
+func (g *generator) body(k *ir.Kernel, v *ir.Variant) body {
 	if known, ok := g.bodies[v]; ok {
-		return known, nil
+		return known
 	}
 	if len(v.Units) > 0 {
 		own := *k
@@ -155,16 +148,12 @@ func (g *generator) body(k *ir.Kernel, v *ir.Variant) (body, error) {
 		k = &own
 	}
 	e := newKernelText(k, v)
-	text, err := e.kernel()
-	if err != nil {
-		return body{}, err
-	}
-	b := body{unit: g.unit(k, v, text), grid: g.grid(k, v), symbols: e.symbols, factors: g.factorArgs(e.factors)}
+	b := body{unit: g.unit(k, v, e.kernel()), grid: g.grid(k, v), symbols: e.symbols, factors: g.factorArgs(e.factors)}
 	if k.LastBlock != nil {
 		b.symbols = e.allSymbols()
 	}
 	g.bodies[v] = b
-	return b, nil
+	return b
 }
 
 func (g *generator) unit(k *ir.Kernel, v *ir.Variant, text string) int {

@@ -23,11 +23,22 @@ func newKernelText(k *ir.Kernel, v *ir.Variant) *kernelText {
 }
 
 // kernel writes the whole text.
-func (e *kernelText) kernel() (string, error) {
+func (e *kernelText) kernel() string {
 	e.header()
+	head := e.b.Len()
+	e.kernels()
+	text := e.b.String()
+	if !strings.Contains(text[head:], "int128(") {
+		return text
+	}
+	return text[:head] + skeleton.Text("int128") + "\n" + text[head:]
+}
+
+// kernels writes the text behind the preludes.
+func (e *kernelText) kernels() {
 	if e.v.LastBlock != nil {
 		e.twoKernels()
-		return e.b.String(), nil
+		return
 	}
 	parameters := e.parameters()
 	body := e.aside(e.body)
@@ -44,7 +55,6 @@ func (e *kernelText) kernel() (string, error) {
 	}
 	e.b.WriteString(body)
 	e.close()
-	return e.b.String(), nil
 }
 
 // signature is the head of the kernel.

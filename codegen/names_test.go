@@ -106,9 +106,7 @@ var inner = map[string]bool{"a": true, "b": true, "i": true, "m": true, "q": tru
 // openWords are the words of a variant's text that are neither reserved nor the program's.
 func openWords(t *testing.T, k *ir.Kernel, v *ir.Variant) (out []string) {
 	e := newKernelText(k, v)
-	text, err := e.kernel()
-	require.NoError(t, err)
-	_, text, _ = strings.Cut(text, `extern "C"`)
+	_, text, _ := strings.Cut(e.kernel(), `extern "C"`)
 	known := map[string]bool{"maybe_unused": true, spell.Identifier(k.Name): true}
 	if v.Attend != nil { // names that the plan chose to be free
 		known[spell.Identifier(v.Attend.Skip.Query)], known[spell.Identifier(v.Attend.Skip.Key)] = true, true

@@ -142,8 +142,7 @@ func TestLargeTilesCompile(t *testing.T) {
 				}
 				plan, err := fuse.Plan(p.Graph(), fuse.Options{Device: device, Choices: []fuse.Choice{choice}})
 				require.NoError(t, err)
-				program, err := codegen.Generate(plan)
-				require.NoError(t, err)
+				program := codegen.Generate(plan)
 				if compiled++; compiled%8 != 1 && !inFull() {
 					continue
 				}

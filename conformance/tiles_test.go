@@ -76,8 +76,7 @@ func TestLargeTilesOnGPU(t *testing.T) {
 			t.Parallel()
 			plan, err := fuse.Plan(g, fuse.Options{Device: dev.Figures(), Choices: []fuse.Choice{choice}})
 			require.NoError(t, err)
-			program, err := codegen.Generate(plan)
-			require.NoError(t, err)
+			program := codegen.Generate(plan)
 			f, err := dev.Device.Load(context.Background(), program)
 			require.NoError(t, err)
 			compareProduct(t, g, f, sizes, -8, 8)
@@ -146,8 +145,7 @@ func TestWideTilesInTurns(t *testing.T) {
 			wide := *k.Variants[at]
 			wide.When = nil // at sizes that would take others
 			k.Variants = []*ir.Variant{&wide}
-			program, err := codegen.Generate(plan)
-			require.NoError(t, err)
+			program := codegen.Generate(plan)
 			f, err := dev.Device.Load(context.Background(), program)
 			require.NoError(t, err)
 			compareWithInterpreter(t, g, f, sizes)

@@ -104,10 +104,7 @@ func (c *compileCmd) builds(g *ir.Graph, store *cache.Cache) ([]*build, error) {
 		if err != nil {
 			return nil, err
 		}
-		program, err := codegen.Generate(plan)
-		if err != nil {
-			return nil, err
-		}
+		program := codegen.Generate(plan)
 		if c.LineInfo {
 			program = program.WithLineInfo()
 		}

@@ -111,10 +111,7 @@ func (a *app) explainCompiling(plans []*ir.Plan, explained []explain.Explanation
 	compiler := runtime.NewCompiler(runtime.Options{Cache: a.localCache()})
 	var slow []string
 	for i, plan := range plans {
-		program, err := codegen.Generate(plan)
-		if err != nil {
-			return
-		}
+		program := codegen.Generate(plan)
 		for _, v := range chosenVariants(program, explained[i].Sizes) {
 			if k, ok := compiler.Stored(program, v.Unit, device.Arch); ok && k.CompileTook >= slowCompile {
 				slow = append(slow, fmt.Sprintf("%s (%.1f s)", k.Entry, k.CompileTook.Seconds()))
@@ -149,10 +146,7 @@ func chosenVariants(program *ir.Program, known map[string]int64) []*ir.LaunchVar
 // first where that is unknown. It needs no compiler.
 func (a *app) explainCUDA(plans []*ir.Plan, explained []explain.Explanation) error {
 	for i, plan := range plans {
-		program, err := codegen.Generate(plan)
-		if err != nil {
-			return err
-		}
+		program := codegen.Generate(plan)
 		for _, v := range chosenVariants(program, explained[i].Sizes) {
 			a.ui.printf("%s", program.Text(v.Unit))
 		}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -89,10 +88,7 @@ func (c *viewCmd) pageOf(a *app, graphs []*ir.Graph, w io.Writer) error {
 			return err
 		}
 		plan = plan.At(explain.Sizes(g, c.Size))
-		program, err := codegen.Generate(plan)
-		if err != nil {
-			return fmt.Errorf("graph %s: %w", g.Name, err)
-		}
+		program := codegen.Generate(plan)
 		compiled, err := c.compiled(a, g, program, device)
 		if err != nil {
 			return err

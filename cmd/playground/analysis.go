@@ -106,10 +106,7 @@ func graphOf(g *ir.Graph, plan *ir.Plan) (graphAnswer, error) {
 		return out, err
 	}
 	out.Picture = picture.String()
-	p, err := codegen.Generate(plan)
-	if err != nil {
-		return out, err
-	}
+	p := codegen.Generate(plan)
 	var cuda strings.Builder
 	for i, k := range x.Kernels {
 		variant := 0

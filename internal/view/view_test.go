@@ -36,8 +36,7 @@ func input(t *testing.T, path, text string) Input {
 	for _, g := range file.Graphs {
 		plan, err := fuse.Plan(g, fuse.Options{})
 		require.NoError(t, err)
-		program, err := codegen.Generate(plan)
-		require.NoError(t, err)
+		program := codegen.Generate(plan)
 		in.Graphs = append(in.Graphs, Graph{Graph: g, Plan: plan, Program: program, Explain: explain.Explain(g, plan, explain.Options{})})
 	}
 	return in
