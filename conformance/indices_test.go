@@ -24,43 +24,29 @@ var hostile = []int64{0, 1, 2, 3, 5, 8, 9, -1, -2, 127, -128, 255, math.MaxInt32
 // indexSizes are those of N, M and K.
 var indexSizes = []int64{9, 12, int64(len(hostile))}
 
-// drawIndex draws an index of data, ranges and sizes. Where it is small, it needs no more than 64 bits
-// on the way: quotients, remainders and numbers depend on the order of sums that are cut to these, as
-// does what has an element of 64 bits twice, which may cancel.
-func drawIndex(r *rand.Rand, depth int, small bool) string {
-	for {
-		if index := drawAny(r, depth, small); strings.Count(index, "z4") < 2 {
-			return index
-		}
-	}
-}
+// indexTypes are the types of the elements that indices are made of.
+var indexTypes = []string{"i32", "u32", "i8", "u8", "i64", "i64"}
 
-func drawAny(r *rand.Rand, depth int, small bool) string {
-	leaves := []string{"z%d[i]", "z%d[i]", "z%d[(i + j) %% K]", "i", "j", "N", "M", "2", "3"}
+// drawIndex draws an index of data, ranges and sizes. What is computed on the way may need 128 bits, and no more.
+func drawIndex(r *rand.Rand, depth int) string {
+	leaves := []string{"z%d[i]", "z%d[i]", "z%d[(i + j) % K]", "(z%d[i] + j)", "i", "j", "N", "M", "2", "3"}
 	if depth == 0 || r.IntN(6) == 0 {
-		leaf, types := leaves[r.IntN(len(leaves))], 5
-		if small {
-			types = 4
-		}
-		if strings.Contains(leaf, "%d") {
-			return fmt.Sprintf(leaf, r.IntN(types))
-		}
-		return leaf
+		return strings.ReplaceAll(leaves[r.IntN(len(leaves))], "%d", fmt.Sprint(r.IntN(len(indexTypes))))
 	}
-	divides := r.IntN(9)
-	small = small || divides == 6 || divides == 7
-	a, b := drawAny(r, depth-1, small), drawAny(r, depth-1, small)
-	switch divides {
+	a, b := drawIndex(r, depth-1), drawIndex(r, depth-1)
+	switch r.IntN(10) {
 	case 0, 1, 2:
 		return "(" + a + " + " + b + ")"
 	case 3, 4:
 		return "(" + a + " - " + b + ")"
 	case 5:
-		return "(" + a + " * " + []string{"2", "i", "N", "-3"}[r.IntN(4)] + ")"
+		return "(" + a + " * " + []string{"2", "i", "N", "-3", "(z4[i] + 1)"}[r.IntN(5)] + ")"
 	case 6:
-		return "(" + a + " / " + []string{"2", "N", "M"}[r.IntN(3)] + ")"
+		return "(" + a + " / " + []string{"2", "N", "M", "(z4[i] + M)"}[r.IntN(4)] + ")"
 	case 7:
-		return "(" + a + " % " + []string{"4", "N", "M"}[r.IntN(3)] + ")"
+		return "(" + a + " % " + []string{"4", "N", "M", "(z5[i] + M)"}[r.IntN(4)] + ")"
+	case 8:
+		return "where(" + a + " < " + b + ", " + b + ", " + a + ")"
 	}
 	return fmt.Sprintf("%s(%s, %s)", []string{"min", "max"}[r.IntN(2)], a, b)
 }
@@ -71,25 +57,24 @@ func drawRead(r *rand.Rand) string {
 	at := fmt.Sprintf("z%d[i]", r.IntN(5))
 	switch r.IntN(7) {
 	case 0, 1:
-		return "(w[" + drawIndex(r, 2, false) + "]" + fill + ")"
+		return "(w[" + drawIndex(r, 2) + "]" + fill + ")"
 	case 2, 3:
-		return "(m[" + drawIndex(r, 2, false) + ", " + drawIndex(r, 1, false) + "]" + fill + ")"
+		return "(m[" + drawIndex(r, 2) + ", " + drawIndex(r, 1) + "]" + fill + ")"
 	case 4:
 		return []string{"w[1:]", "w[::2]", "w[::4]", "w[::-1]", "roll(w, 3)", "pad(w, (2, 1))", "reshape(m, N * M)", "m[:, 1]", "m[2]"}[r.IntN(9)] + "[" + at + "]"
 	case 5:
 		return []string{"m[1:, ::2]", "m[::-1, ::-1]", "transpose(m, 0, 1)", "flip(m, axis=1)", "reshape(m, M, N)"}[r.IntN(5)] + "[" + at + ", " + fmt.Sprintf("z%d[i]", r.IntN(5)) + "]"
 	}
-	return "where(" + drawIndex(r, 1, false) + " < " + drawIndex(r, 1, false) + ", " + drawReadOf(r) + ", 1)"
+	return "where(" + drawIndex(r, 1) + " < " + drawIndex(r, 1) + ", " + drawReadOf(r) + ", 1)"
 }
 
-func drawReadOf(r *rand.Rand) string { return "m[" + drawIndex(r, 1, false) + ", j]" }
+func drawReadOf(r *rand.Rand) string { return "m[" + drawIndex(r, 1) + ", j]" }
 
 // indexProgram draws a program that reads at indices made of integers of several types: element by
 // element, under a reduction, and under a predicate.
 func indexProgram(r *rand.Rand, outputs int) string {
-	types := []string{"i32", "u32", "i8", "u8", "i64"} // that which needs 64 bits last
 	inputs := "w: f32[N], m: f32[N, M]"
-	for i, t := range types {
+	for i, t := range indexTypes {
 		inputs += fmt.Sprintf(", z%d: %s[K]", i, t)
 	}
 	var out, body []string
@@ -100,10 +85,10 @@ func indexProgram(r *rand.Rand, outputs int) string {
 			body = append(body, fmt.Sprintf("    y%d[i, j] = %s + %s", n, drawRead(r), drawRead(r)))
 		case 2:
 			out = append(out, fmt.Sprintf("y%d: f32[K]", n))
-			body = append(body, fmt.Sprintf("    y%d[i] = %s[j: M where %s < %s] %s", n, []string{"sum", "max"}[r.IntN(2)], drawIndex(r, 1, false), drawIndex(r, 1, false), drawRead(r)))
+			body = append(body, fmt.Sprintf("    y%d[i] = %s[j: M where %s < %s] %s", n, []string{"sum", "max"}[r.IntN(2)], drawIndex(r, 1), drawIndex(r, 1), drawRead(r)))
 		default:
 			out = append(out, fmt.Sprintf("y%d: i64[K, M]", n))
-			body = append(body, fmt.Sprintf("    y%d[i, j] = i64(%s)", n, drawIndex(r, 2, true)))
+			body = append(body, fmt.Sprintf("    y%d[i, j] = i64(%s)", n, drawIndex(r, 2)))
 		}
 	}
 	return fmt.Sprintf("graph g(%s) -> (%s) {\n%s\n}\n", inputs, strings.Join(out, ", "), strings.Join(body, "\n"))

@@ -5,9 +5,10 @@ import (
 	"math/bits"
 )
 
-// Index arithmetic is exact within 64 bits, and saturates beyond: an index that would be larger is
-// then outside of every tensor, as the exact index would be. This can only happen to indices made of
-// data, because those of ranges and sizes are bounded by the sizes of tensors.
+// Index arithmetic is exact, and an index that 64 bits do not hold becomes the nearest that they do: it
+// is then outside of every tensor, as the exact index would be. Parts of a sum or product may need more
+// bits (Int128). This can only happen to indices made of data, because those of ranges and sizes are
+// bounded by the sizes of tensors.
 
 // OfData reports whether an index is made of elements of tensors, and not of ranges and sizes alone.
 func OfData(e *Expr) bool {
@@ -121,3 +122,7 @@ func IndexBits(e *Expr, leaf func(*Expr) (bits int, known bool)) int {
 	}
 	return most // quotients, remainders and choices are no larger
 }
+
+// SizeBits bounds indices made of ranges and sizes by 62 bits, which is far above the elements of any
+// memory: a leaf of IndexBits.
+func SizeBits(e *Expr) (bits int, known bool) { return 62, !OfData(e) && e.Op != OpConst }

@@ -269,8 +269,8 @@ func (a *algebra) convert(e *Expr) poly {
 	return a.opaque(e)
 }
 
-// multiplied is the polynomial of a product. One that would have several terms made of data is not multiplied out: each of them may
-// saturate, and their difference would then be another index.
+// multiplied is the polynomial of a product. One that would have several terms made of data is not multiplied out: one product of
+// numbers that may need more than 64 bits is cheaper than several, and their sum.
 func (a *algebra) multiplied(e *Expr) poly {
 	p, q := a.poly(e.Args[0]), a.poly(e.Args[1])
 	out := a.mul(p, q)

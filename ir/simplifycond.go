@@ -6,8 +6,8 @@ func isComparison(op Op) bool { return op >= OpLt && op <= OpNe }
 
 func truthExpr(t bool) *Expr { return IntNum(Bool, truthInt(t)) }
 
-// comparison decides a comparison of indices, or writes it canonically. An index made of data may saturate, so that its terms
-// stay together on one side.
+// comparison decides a comparison of indices, or writes it canonically. Indices made of data stay on their sides, where their
+// difference, which may need more than 64 bits, need not be computed.
 func (a *algebra) comparison(e *Expr) *Expr {
 	outer := a.overflow
 	a.overflow = false

@@ -10,8 +10,9 @@ import (
 // made of ranges and sizes fit. An element of a tensor may be any number, and a sum with it
 // could wrap in INDEX to a place that is inside. So arithmetic on an index made of data is
 // written in INDEX only if its operands are known to be bounded, by the condition of their read
-// or by their form. Otherwise it is written in 64 bits that saturate (ir.Saturating). Converting
-// from 64 bits to INDEX clamps to the ends of INDEX, where no tensor has elements.
+// or by their form. Otherwise it is written in 64 bits that saturate (ir.Saturating), or in 128 bits
+// where parts of it need more (ir.Int128, int128.cuh). Converting from 64 bits to INDEX clamps to the ends
+// of INDEX, where no tensor has elements.
 
 // Place writes the place of a read or store that happens under a condition, which may be nil.
 func (s *Speller) Place(under, place *ir.Expr) string {
@@ -162,11 +163,15 @@ func (s *Speller) wide(e *ir.Expr) string {
 		return "(long long)" + s.Expr(e)
 	case ir.OpSelect:
 		return fmt.Sprintf("(%s ? %s : %s)", s.Expr(e.Args[0]), s.wide(e.Args[1]), s.wide(e.Args[2]))
-	case ir.OpNeg:
+	}
+	if ir.Needs128(e, ir.SizeBits) {
+		return "clamped(" + s.operation128(e) + ")"
+	}
+	if e.Op == ir.OpNeg {
 		return fmt.Sprintf("sub_saturating(0LL, %s)", s.wide(e.Args[0]))
 	}
 	a, b := s.wide(e.Args[0]), s.wide(e.Args[1])
-	if fits := ir.IndexBits(e, indexLeaf) < 64; fits && spellings[e.Op].infix != "" {
+	if fits := ir.IndexBits(e, ir.SizeBits) < 64; fits && spellings[e.Op].infix != "" {
 		return fmt.Sprintf("(%s %s %s)", a, spellings[e.Op].infix, b)
 	}
 	switch e.Op {
@@ -180,6 +185,25 @@ func (s *Speller) wide(e *ir.Expr) string {
 	return fmt.Sprintf(s.format(spellings[e.Op], ir.Index), a, b)
 }
 
-// indexLeaf bounds indices made of ranges and sizes by 62 bits, which is far above the elements of any
-// memory.
-func indexLeaf(e *ir.Expr) (bits int, known bool) { return 62, !ir.OfData(e) && e.Op != ir.OpConst }
+// in128 writes an index that may not fit 64 bits.
+func (s *Speller) in128(e *ir.Expr) string {
+	switch {
+	case !ir.MayOverflow(e, ir.SizeBits):
+		return "int128(" + s.wide(e) + ")"
+	case e.Op == ir.OpSelect:
+		return fmt.Sprintf("(%s ? %s : %s)", s.Expr(e.Args[0]), s.in128(e.Args[1]), s.in128(e.Args[2]))
+	}
+	return s.operation128(e)
+}
+
+// operation128 writes an operation on such indices.
+func (s *Speller) operation128(e *ir.Expr) string {
+	if e.Op == ir.OpNeg {
+		return "(int128(0LL) - " + s.in128(e.Args[0]) + ")"
+	}
+	a, b := s.in128(e.Args[0]), s.in128(e.Args[1])
+	if infix := spellings[e.Op].infix; infix != "" {
+		return fmt.Sprintf("(%s %s %s)", a, infix, b)
+	}
+	return fmt.Sprintf(s.format(spellings[e.Op], ir.Index), a, b)
+}

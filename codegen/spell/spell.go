@@ -216,6 +216,8 @@ func (s *Speller) operation(e *ir.Expr) string {
 	switch {
 	case e.Type == ir.Index && s.outgrows(e):
 		return "to_index(" + s.wide(e) + ")"
+	case t == ir.Index && e.Op.Info().Result == ir.ToBool && ir.Needs128(e, ir.SizeBits):
+		return s.operation128(e)
 	case t == ir.Index && e.Op.Info().Result == ir.ToBool && s.comparesWide(e):
 		return fmt.Sprintf("(%s %s %s)", s.wide(e.Args[0]), sp.infix, s.wide(e.Args[1]))
 	}

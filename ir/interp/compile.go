@@ -172,6 +172,10 @@ func (c *compiler) constant(e *ir.Expr) code {
 
 // apply compiles a row of the op table.
 func (c *compiler) apply(e *ir.Expr) code {
+	if ir.Needs128(e, ir.SizeBits) {
+		exact := c.operation128(e)
+		return code{int: func(f *frame) int64 { return exact(f).Clamped() }}
+	}
 	info := e.Op.Info()
 	args := make([]code, len(e.Args))
 	for i, a := range e.Args {
@@ -204,6 +208,34 @@ func (c *compiler) apply(e *ir.Expr) code {
 		return code{float: float}
 	}
 	return code{int: func(f *frame) int64 { return int64(float(f)) }}
+}
+
+// in128 compiles an index that may not fit 64 bits.
+func (c *compiler) in128(e *ir.Expr) func(*frame) ir.Int128 {
+	switch {
+	case !ir.MayOverflow(e, ir.SizeBits):
+		part := c.compile(e).int
+		return func(f *frame) ir.Int128 { return ir.ToInt128(part(f)) }
+	case e.Op == ir.OpSelect:
+		cond, a, b := c.compile(e.Args[0]).int, c.in128(e.Args[1]), c.in128(e.Args[2])
+		return func(f *frame) ir.Int128 {
+			if cond(f) != 0 {
+				return a(f)
+			}
+			return b(f)
+		}
+	}
+	return c.operation128(e)
+}
+
+// operation128 compiles an operation on such indices.
+func (c *compiler) operation128(e *ir.Expr) func(*frame) ir.Int128 {
+	apply, a := ir.Apply128(e.Op), c.in128(e.Args[0])
+	if len(e.Args) == 1 {
+		return func(f *frame) ir.Int128 { return apply(a(f), ir.Int128{}) }
+	}
+	b := c.in128(e.Args[1])
+	return func(f *frame) ir.Int128 { return apply(a(f), b(f)) }
 }
 
 // reassociated computes a product of several factors, half of the time in another order that an engine may use. In

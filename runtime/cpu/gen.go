@@ -178,7 +178,9 @@ func (g *gen) buildFirst(e *ir.Expr) operand {
 		return g.first(e.Local.Def)
 	case e.Op == ir.OpCast && (e.Args[0].Type == ir.Index || e.Args[0].Type == ir.I64):
 		return g.first(e.Args[0])
-	case e.Op == ir.OpAdd && !g.saturates(e):
+	case ir.Needs128(e, g.bits):
+		return g.clamped128(e, g.first)
+	case e.Op == ir.OpAdd: // a place under the condition that it is inside, or a side of a comparison, which do not overflow
 		return g.addTerms(e)
 	case e.Op.Info().Int == nil || e.Args[0].Type != e.Type: // a read, a choice, a cast
 		return g.firstLane(g.value(e))
@@ -254,6 +256,9 @@ func (g *gen) index(r *ir.Range) operand {
 func (g *gen) build(e *ir.Expr) operand {
 	if v, ok := g.number(e); ok && e.Type == ir.Index {
 		return g.intConst(v)
+	}
+	if ir.Needs128(e, g.bits) {
+		return g.clamped128(e, g.value)
 	}
 	switch e.Op {
 	case ir.OpAdd:

@@ -236,6 +236,9 @@ func (g *gen) compareBounds(cond *ir.Expr, add func(operand, int64) stage) (stag
 		return 0, false
 	}
 	diff := func(x, y *ir.Expr) operand {
+		if ir.MayOverflow(x, g.bits) || ir.MayOverflow(y, g.bits) {
+			return g.clamp128(g.apply128(ir.OpSub, g.in128(x, g.first), g.in128(y, g.first)))
+		}
 		return g.saturating(ir.OpSub, g.first(x), g.first(y))
 	}
 	switch cond.Op {

@@ -11,16 +11,19 @@ func (g *gen) saturates(e *ir.Expr) bool {
 	if e.Type != ir.Index || ir.Saturating(e.Op) == nil || !ir.OfData(e) {
 		return false
 	}
-	return ir.IndexBits(e, func(e *ir.Expr) (int, bool) {
-		if e.Op == ir.OpRange {
-			return bits.Len64(uint64(g.extent[e.Range])), true
-		}
-		if ir.OfData(e) {
-			return 0, false
-		}
-		v, known := g.number(e)
-		return bits.Len64(uint64(max(v, -v))), known
-	}) >= 64
+	return ir.IndexBits(e, g.bits) >= 64
+}
+
+// bits bounds indices whose ranges and sizes are known here.
+func (g *gen) bits(e *ir.Expr) (n int, known bool) {
+	if e.Op == ir.OpRange {
+		return bits.Len64(uint64(g.extent[e.Range])), true
+	}
+	if ir.OfData(e) {
+		return 0, false
+	}
+	v, known := g.number(e)
+	return bits.Len64(uint64(max(v, -v))), known
 }
 
 // saturating compiles such an operation on scalars.

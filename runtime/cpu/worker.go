@@ -45,7 +45,7 @@ const (
 type instr struct {
 	run  func(w *worker, i *instr)
 	dst  operand
-	src  [3]operand // those not used have reg -1
+	src  [4]operand // those not used have reg -1
 	view bool       // run points the register at memory instead of filling it
 }
 
