@@ -137,6 +137,11 @@ func (x *indexed) predicate() text {
 			other := one(x.Rand, x.out).name
 			return both("(%s %s %s)", k, one(x.Rand, []string{"<=", "<", ">=", ">", "!=", "=="}), other)
 		}
+	case 5: // places of data on both sides
+		if key, ok := x.valueOf(ir.DType.IsInt, -1); ok {
+			x.line.Feature += " places"
+			return text{fuse: fmt.Sprintf("(%s %s %s)", x.place(key), one(x.Rand, []string{"<", ">=", ">", "<=", "==", "!="}), x.place(key))}
+		}
 	case 2: // a scatter: a key that is compared with a place
 		if key, ok := x.valueOf(ir.DType.IsInt, 1); ok && len(x.out) > 0 {
 			x.line.Feature += " key"
@@ -293,11 +298,7 @@ func (x *indexed) index(dim string) text {
 	case 3, 4:
 		if at, ok := x.valueOf(ir.DType.IsInt, -1); ok && x.IntN(2) == 0 {
 			x.line.Feature += " gather"
-			where := make([]text, at.Rank())
-			for i := range where {
-				where[i] = both("%s", one(x.Rand, all).name)
-			}
-			return x.load(at, where, "")
+			return x.gathered(at)
 		}
 	case 5, 6:
 		return x.affine(name)
@@ -309,6 +310,32 @@ func (x *indexed) index(dim string) text {
 		return both("%s %% %d", name, 2+x.IntN(3))
 	}
 	return both("%s", name)
+}
+
+// gathered is an index taken from memory, as it is or in a sum.
+func (x *indexed) gathered(at Value) text {
+	switch x.IntN(4) {
+	case 0:
+		return text{fuse: x.place(at)} // exact, where NumPy wraps
+	case 1:
+		return text{fuse: fmt.Sprintf("%s %s %s", x.place(at), one(x.Rand, []string{"+", "-"}), x.place(at))}
+	}
+	return x.element(at)
+}
+
+// element is an element of a value at ranges.
+func (x *indexed) element(at Value) text {
+	where := make([]text, at.Rank())
+	for i := range where {
+		where[i] = both("%s", one(x.Rand, x.all()).name)
+	}
+	return x.load(at, where, "")
+}
+
+// place is an exact index made of an element and a range.
+func (x *indexed) place(at Value) string {
+	format := one(x.Rand, []string{"(%s + %s)", "(%s - %s)", "(%s + %s) * 2", "(%s + %s) / 2", "(%s - %s) %% 3", "min(%s, %s)"})
+	return fmt.Sprintf(format, x.element(at).fuse, one(x.Rand, x.all()).name)
 }
 
 // sized is a dim in an expression.
