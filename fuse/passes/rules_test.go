@@ -51,6 +51,41 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// TestFalseRulesAreRefused: the proof finds rules that hold for real numbers only.
+func TestFalseRulesAreRefused(t *testing.T) {
+	x, y := v("x"), v("y")
+	number := func(n float64) func(match) *ir.Expr {
+		return func(m match) *ir.Expr { return ir.Num(m["x"].Type, n) }
+	}
+	for _, r := range []rule{
+		{"sqrt(x)*sqrt(x) => x", op(ir.OpMul, op(ir.OpSqrt, x), op(ir.OpSqrt, x)), take("x")},
+		{"x/x => 1", op(ir.OpDiv, x, x), number(1)},
+		{"x-x => 0", op(ir.OpSub, x, x), number(0)},
+		{"x*0 => 0", op(ir.OpMul, x, lit(0)), number(0)},
+		{"x+0 => x", op(ir.OpAdd, x, lit(0)), take("x")},
+		{"log(exp(x)) => x", op(ir.OpLog, op(ir.OpExp, x)), take("x")},
+		{"(x+y)-y => x", op(ir.OpSub, op(ir.OpAdd, x, y), y), take("x")},
+		{"(x*y)/y => x", op(ir.OpDiv, op(ir.OpMul, x, y), y), take("x")},
+		{"abs(x) => x", op(ir.OpAbs, x), take("x")},
+		{"max(x, y) => x", op(ir.OpMax, x, y), take("x")},
+	} {
+		for _, exact := range []bool{true, false} {
+			refused := &refusals{}
+			func() {
+				defer func() { _ = recover() }()
+				proveRule(refused, r, ir.F32, map[string]float64{}, exact)
+			}()
+			assert.True(t, refused.any, "%s, exactly: %v", r.name, exact)
+		}
+	}
+}
+
+// refusals is a test that notes a failure and ends there.
+type refusals struct{ any bool }
+
+func (r *refusals) Errorf(string, ...any) { r.any = true }
+func (r *refusals) FailNow()              { panic("the end of the proof") }
+
 // constantsFor lists what the constants of a rule's left side may be, by name.
 func constantsFor(r rule) []map[string]float64 {
 	out := []map[string]float64{{}}
@@ -77,7 +112,7 @@ func constantsFor(r rule) []map[string]float64 {
 
 // proveRule builds the left side over inputs of a type, applies the rule and
 // compares the sides. It returns 1 where the rule applies to the type.
-func proveRule(t *testing.T, r rule, dtype ir.DType, c map[string]float64, exact bool) int {
+func proveRule(t require.TestingT, r rule, dtype ir.DType, c map[string]float64, exact bool) int {
 	b := &sideBuilder{g: ir.NewGraph("rule"), vars: map[string]*ir.Expr{}, constants: c}
 	b.g.Symbols = []ir.Symbol{{Name: "N"}}
 	b.axis = b.g.NewRange("i", ir.Sym("N"))
@@ -193,8 +228,7 @@ func (b *sideBuilder) inputs() []*interp.Tensor {
 }
 
 // requireNear compares where both sides are ordinary numbers.
-func requireNear(t *testing.T, want, got *interp.Tensor, about string) {
-	t.Helper()
+func requireNear(t require.TestingT, want, got *interp.Tensor, about string) {
 	require.Equal(t, want.I, got.I, about)
 	tol := 8 * max(want.Type.Info().Epsilon, ir.F32.Info().Epsilon)
 	for i, a := range want.F {
@@ -209,8 +243,7 @@ func requireNear(t *testing.T, want, got *interp.Tensor, about string) {
 // requireKinds requires NaN, infinities and numbers at the same places, and zeros of the same sign. A
 // result that is within a rounding of the largest number may be infinite; one that a rounding on the
 // way makes 0 need not be, but has that zero's sign.
-func requireKinds(t *testing.T, inputs []*interp.Tensor, want, got *interp.Tensor, about string) {
-	t.Helper()
+func requireKinds(t require.TestingT, inputs []*interp.Tensor, want, got *interp.Tensor, about string) {
 	if !want.Type.IsFloat() {
 		return
 	}
@@ -247,8 +280,7 @@ func ordinary(v float64, t ir.DType) bool {
 }
 
 // requireBits compares results bit for bit; any NaN is any other.
-func requireBits(t *testing.T, want, got []*interp.Tensor, about string) {
-	t.Helper()
+func requireBits(t require.TestingT, want, got []*interp.Tensor, about string) {
 	require.Len(t, got, len(want), about)
 	for o := range want {
 		require.Equal(t, want[o].I, got[o].I, about)
