@@ -16,7 +16,7 @@ func (e *emitter) prefix(sec *ir.Section, full []*ir.Local, cols string) (conds 
 	limit = e.s.Expr(outer.Extent)
 	for _, c := range conjuncts(sec, full) {
 		n := e.holdsBelow(c, outer)
-		if n == nil || e.lane != nil && ir.DependsOn(n, e.lane) {
+		if n == nil || e.differsInLanes(n) {
 			continue
 		}
 		if !holds(conds, c) {
@@ -34,6 +34,22 @@ func (e *emitter) prefix(sec *ir.Section, full []*ir.Local, cols string) (conds 
 		limit = fmt.Sprintf("(%s * %s)", limit, e.s.Expr(inner))
 	}
 	return conds, limit
+}
+
+// differsInLanes reports whether an expression has other values in other lanes of a thread: it depends on their range, or on what is
+// read or folded for each of them.
+func (e *emitter) differsInLanes(x *ir.Expr) bool {
+	return ir.Contains(x, func(x *ir.Expr) bool {
+		return x.Op == ir.OpRange && e.variesBetweenLanes(x.Range) || x.Op == ir.OpLocal && e.perLane(x.Local)
+	})
+}
+
+// perLane reports whether a local differs between the lanes of a thread. Where it is folded, each lane has a fold of its own.
+func (e *emitter) perLane(l *ir.Local) bool { return e.lane != nil && (l.Def == nil || e.differsInLanes(l.Def)) }
+
+// variesBetweenLanes reports whether a range has different values in the lanes of a thread.
+func (e *emitter) variesBetweenLanes(r *ir.Range) bool {
+	return e.lane != nil && (r == e.lane || e.acrossRows && slices.Contains(e.k.Rows, r))
 }
 
 // conjuncts are the conditions under which a section folds and reads.

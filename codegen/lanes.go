@@ -39,19 +39,6 @@ func inWords(v *ir.Variant, r *ir.Expr) bool {
 	return r.Guard != nil && size < 4 && size*v.Schedule.Vector%4 == 0
 }
 
-// perLane reports whether a local differs between the lanes of a thread.
-func (e *laneEmitter) perLane(l *ir.Local) bool {
-	if e.lane == nil {
-		return false
-	}
-	if l.Def == nil {
-		return true // each lane has a fold of its own
-	}
-	return ir.Contains(l.Def, func(x *ir.Expr) bool {
-		return x.Op == ir.OpRange && e.variesBetweenLanes(x.Range) || x.Op == ir.OpLocal && e.perLane(x.Local)
-	})
-}
-
 // flatLanes writes a loop over the lanes. If the body only computes, lanes outside the tensors compute
 // too: that costs nothing, while a branch around each lane would keep the compiler from mixing their
 // instructions. With guarded, the body accesses memory, and lanes outside are skipped.
@@ -262,11 +249,6 @@ func (e *laneEmitter) laneExtent() *ir.Expr {
 		return product(extents(e.k.Rows))
 	}
 	return e.lane.Extent
-}
-
-// variesBetweenLanes reports whether a range has different values in the lanes of a thread.
-func (e *laneEmitter) variesBetweenLanes(r *ir.Range) bool {
-	return r == e.lane || e.acrossRows && slices.Contains(e.k.Rows, r)
 }
 
 // counted lists the row ranges from the outermost one whose coordinate each point needs.
