@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -42,7 +43,8 @@ func spillsFreely(source string, facts KernelFacts) bool {
 }
 
 // withoutSpills compiles a request again for fewer blocks if its result spills registers, and returns the first result that does
-// not, or that of the request itself if there is none; and how often it has compiled it.
+// not, or that of the request itself if there is none; and how often it has compiled it. The compiler may refuse a number of blocks:
+// what multiplies in f64 on tensor cores needs registers that others leave it, and is an error where it does not get them.
 func withoutSpills(ctx context.Context, nvrtc *cuda.NVRTC, request cuda.Request, first cuda.Result, threads int) (result cuda.Result, again int, err error) {
 	facts := factsOf(first.Log)
 	if !spillsFreely(request.Source, facts) {
@@ -51,11 +53,13 @@ func withoutSpills(ctx context.Context, nvrtc *cuda.NVRTC, request cuda.Request,
 	for _, blocks := range fewerBlocks(threads, facts.Registers) {
 		r := request
 		r.Source = strings.Replace(request.Source, freeBound, fmt.Sprintf("__launch_bounds__(THREADS, %d)", blocks), 1)
-		if result, err = nvrtc.Compile(ctx, r); err != nil {
+		result, err = nvrtc.Compile(ctx, r)
+		var refused *cuda.CompileError
+		if err != nil && !errors.As(err, &refused) {
 			return result, again, err
 		}
 		again++
-		if factsOf(result.Log).Spills == 0 {
+		if err == nil && factsOf(result.Log).Spills == 0 {
 			return result, again, nil
 		}
 	}
