@@ -39,7 +39,8 @@ func (pr *program) lower(r *region, buffers map[*ir.Value]*ir.Buffer, p *lastBlo
 	}
 	lo.boundArgs()
 	lo.k.Inside = r.inside
-	if p == nil && r.stream == nil && len(r.accumulated) == 0 {
+	mayScatter := p == nil && r.stream == nil && len(r.accumulated) == 0
+	if mayScatter {
 		lo.orderScatter()
 	}
 	for _, a := range lo.args {
@@ -49,6 +50,9 @@ func (pr *program) lower(r *region, buffers map[*ir.Value]*ir.Buffer, p *lastBlo
 	if r.stream == nil && r.folded == nil && lo.order == nil {
 		lo.joinRanges()
 		lo.joinPlane()
+		if mayScatter { // places may have been two ranges
+			lo.orderScatter()
+		}
 	}
 	lo.k.Mantissa = lo.mantissa()
 	for _, s := range lo.stores {

@@ -1,6 +1,7 @@
 package fuse
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -125,4 +126,26 @@ func compareScatters(t *testing.T, g *ir.Graph, p *ir.Plan) {
 		require.NoError(t, err)
 		compareVariants(t, g, p, want, inputs, interp.Options{}, sizes, g.Name)
 	}
+}
+
+// TestPlacesComeFirst: where places are two ranges that become one, the rows that keys depend on are ahead of them, and a plan in which
+// they are not is refused: an engine takes the rows in that order.
+func TestPlacesComeFirst(t *testing.T) {
+	plan, err := Plan(parse(t, `graph g(at: i64[N, 2], d: f32[N, 2]) -> (s: f32[8, 16]) {
+		s[i: 8, k: 16] = sum[n: N where i * 8 + k / 2 == at[n, k % 2]] d[n, k % 2] }`), Options{Device: ir.Devices()[0]})
+	require.NoError(t, err)
+	scatters := 0
+	for _, k := range plan.Kernels {
+		for _, v := range k.Variants {
+			if s := v.Scatter; s != nil {
+				scatters++
+				require.Equal(t, append(slices.Clone(s.Batch), s.To), k.Rows[:len(s.Batch)+1])
+			}
+		}
+		if k.Variants[0].Scatter != nil {
+			slices.Reverse(k.Rows)
+		}
+	}
+	require.Positive(t, scatters)
+	require.ErrorContains(t, ir.VerifyPlan(plan), "the rows that keys depend on and the places do not come first")
 }

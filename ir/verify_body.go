@@ -1,6 +1,9 @@
 package ir
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // bodyVerifier checks one variant of a kernel.
 type bodyVerifier struct {
@@ -67,6 +70,9 @@ func (b *bodyVerifier) body() error {
 		}
 	}
 	if s := v.Scatter; s != nil {
+		if first := append(slices.Clone(s.Batch), s.To); len(b.k.Rows) < len(first) || !slices.Equal(b.k.Rows[:len(first)], first) {
+			return fmt.Errorf("the rows that keys depend on and the places do not come first")
+		}
 		if err := b.exprs(nil, s.Key, s.Rest); err != nil {
 			return err
 		}
