@@ -292,11 +292,13 @@ func (p *phase) over(g *ir.Graph, of phases) *ir.Value {
 	r.Ranges[slices.Index(r.Ranges, p.tap)] = of.taps
 	r.Where = ir.Simplify(ir.Apply(ir.OpLt, of.taps.At(), of.count), facts)
 	past := ir.Simplify(ir.Apply(ir.OpMod, p.axis.Extent, s), facts) // of the last places, some are no places of the axis
+	inside := func(e *ir.Expr) *ir.Expr { return e }
 	if !r.Where.IsConst(1) || !past.IsConst(0) {
-		u.Body = ir.Simplify(form.GuardLoads(u.Body), facts)
+		inside = func(e *ir.Expr) *ir.Expr { return ir.Simplify(form.GuardLoads(e), facts) }
 	}
+	u.Body = inside(u.Body)
 	for _, c := range p.rest {
-		r.Where = algebra.And(r.Where, at(c))
+		r.Where = algebra.And(r.Where, inside(at(c)))
 	}
 	if r.Where != nil {
 		r.Where = ir.Simplify(r.Where, facts)
