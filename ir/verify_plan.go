@@ -104,7 +104,7 @@ func (v *planVerifier) buffers() error {
 			return fmt.Errorf("buffer %s is of a value that has another one", b.Name)
 		}
 		kinds[b.Value] = b.Kind
-		if parts := v.partsOf(b); len(parts) > 0 && !SameSize(b.Elements(), elementsOf(parts)) {
+		if parts := v.partsOf(b); len(parts) > 0 && !SameIndex(b.Elements(), elementsOf(parts), v.plan.Graph.Facts()) {
 			return fmt.Errorf("the parts of buffer %s are not all of it", b.Name)
 		}
 	}
