@@ -23,7 +23,7 @@ import (
 var rooms = map[string][][]string{
 	"fuse": {
 		{"options", "schedule", "program"}, // what planning is given, measured figures, what it knows of a graph
-		{"region"},                         // values in one nest of loops
+		{"region dependence"},              // values in one nest of loops, and how values depend on each other
 		{"kernel lower_expr", // loops over reads at flat offsets, of which variants are made
 			"fuser region_align region_refine region_order merge_convex merge_limits checks encoding"}, // what regions have while they merge
 		{"row", "column", "contract", "attend", "scatter", "sort", "last_block", // strategies, by family

@@ -90,7 +90,7 @@ func (f *fuser) readsBeside(r *region, u *ir.Value) bool {
 			continue
 		}
 		if !r.has(l.From) {
-			if f.dependsOn(l.From, r.folded.product) {
+			if f.on(l.From, r.folded.product) {
 				return false
 			}
 			continue
@@ -102,20 +102,6 @@ func (f *fuser) readsBeside(r *region, u *ir.Value) bool {
 		}
 	}
 	return true
-}
-
-// dependsOn reports whether a value is computed from another.
-func (f *fuser) dependsOn(v, from *ir.Value) bool {
-	seen := map[*ir.Value]bool{}
-	var visit func(v *ir.Value) bool
-	visit = func(v *ir.Value) bool {
-		if seen[v] || f.order[v] < f.order[from] {
-			return false
-		}
-		seen[v] = true
-		return v == from || slices.ContainsFunc(f.sources[v], visit)
-	}
-	return visit(v)
 }
 
 // limit takes the bound on the columns from a fold's predicate. All folds must have the same.

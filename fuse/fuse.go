@@ -100,7 +100,7 @@ func oneKernelError(g *ir.Graph, plan *ir.Plan, kernels int) error {
 }
 
 func newFuser(g *ir.Graph, opts Options) *fuser {
-	f := &fuser{program: newProgram(g, opts.Device), choices: opts.Choices, results: map[*ir.Value]bool{},
+	f := &fuser{program: newProgram(g, opts.Device), choices: opts.Choices,
 		home: map[*ir.Value]*region{}, refused: map[[2]*ir.Value]ir.Refusal{},
 		work: map[*ir.Value]int{}, updates: map[*ir.Value]*ir.Value{}}
 	recognised := f.findStreams()
@@ -110,10 +110,9 @@ func newFuser(g *ir.Graph, opts Options) *fuser {
 	for _, v := range g.Values {
 		f.loads[v] = v.Loads()
 	}
-	f.linkValues()
+	f.dependence = dependenceIn(f.program)
 	f.checks = onlyChecked(g)
 	for _, o := range g.Outputs {
-		f.results[o.Value] = true
 		if o.State != "" {
 			f.updates[o.Value] = g.InputNamed(o.State)
 		}

@@ -105,9 +105,9 @@ func (f *fuser) pushNeighbours(q *queue, r *region, onlyLater bool) {
 			return
 		}
 		seen[other] = true
-		producer = producer || f.reads(r, other)
+		producer = producer || r.readsFrom(other)
 		a, b := r, other
-		if producer || !f.reads(b, a) && b.id < a.id {
+		if producer || !b.readsFrom(a) && b.id < a.id {
 			a, b = b, a
 		}
 		if onlyLater && a != r {
@@ -170,7 +170,7 @@ func (f *fuser) saving(a, b *region) float64 {
 		switch {
 		case a.has(v):
 			bytes += size
-			if !f.results[v] && f.readOnlyIn(v, a, b) {
+			if !f.leaves(v, a, b) {
 				bytes += size
 			}
 		case a.inputs[v]:

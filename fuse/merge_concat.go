@@ -223,7 +223,7 @@ func (f *fuser) insertParts(found []*concat) {
 
 // relink computes again what depends on the order of the graph's values.
 func (f *fuser) relink() {
-	f.linkValues()
+	f.link(f.program)
 	for i, r := range f.schedule() {
 		r.rank = i
 	}

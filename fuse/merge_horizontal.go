@@ -59,7 +59,7 @@ func (f *fuser) traffic(r *region) float64 {
 
 // fuseTwo merges two regions neither of which reads the other; nil where they stay apart.
 func (f *fuser) fuseTwo(a, b *region) *region {
-	if len(f.tensors(a))+len(f.tensors(b)) > horizontalArgs || f.reads(a, b) || f.reads(b, a) {
+	if len(f.tensors(a))+len(f.tensors(b)) > horizontalArgs || a.readsFrom(b) || b.readsFrom(a) {
 		return nil
 	}
 	a, b, al, no := f.mergeable(a, b)

@@ -38,22 +38,6 @@ func (f *fuser) slots(v *ir.Value) int {
 	return n
 }
 
-// passes is the longest chain of reductions among values in graph order.
-func (f *fuser) passes(members []*ir.Value) int {
-	most, depth := 0, make(map[*ir.Value]int, len(members))
-	for _, v := range members {
-		n := 0
-		for _, from := range f.sources[v] {
-			n = max(n, depth[from])
-		}
-		if v.Reduce != nil {
-			n++
-		}
-		depth[v], most = n, max(most, n)
-	}
-	return most
-}
-
 // fits refuses a merge whose kernel would be too large. A graph that is to be one kernel is limited by the
 // hardware alone.
 func (f *fuser) fits(a, b *region) *form.Refusal {
@@ -62,7 +46,7 @@ func (f *fuser) fits(a, b *region) *form.Refusal {
 		return form.Refuse(ir.ReasonNoGain, span, "indices are checked in a kernel of its own")
 	}
 	if args := a.size.args + b.size.args; args > mostArgs {
-		if args = f.joinedArgs(a, b); args > mostArgs {
+		if args = f.joinedTensors(a, b); args > mostArgs {
 			return form.Refuse(ir.ReasonResources, span, "one kernel would read and write %d tensors; the most is %d", args, mostArgs)
 		}
 	}
@@ -80,16 +64,4 @@ func (f *fuser) fits(a, b *region) *form.Refusal {
 		}
 	}
 	return nil
-}
-
-// joinedArgs is the tensors that two regions together read and write.
-func (f *fuser) joinedArgs(a, b *region) int {
-	all := map[*ir.Value]bool{}
-	for _, v := range append(f.tensors(a), f.tensors(b)...) {
-		inside := (a.has(v) || b.has(v)) && !f.results[v] && f.readOnlyIn(v, a, b)
-		if !inside {
-			all[v] = true
-		}
-	}
-	return len(all)
 }

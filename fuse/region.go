@@ -2,6 +2,7 @@ package fuse
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/fuse/form"
@@ -34,6 +35,11 @@ type region struct {
 
 // has reports whether v is computed in the region.
 func (r *region) has(v *ir.Value) bool { return r.at[v] != nil }
+
+// readsFrom reports whether a member of the region reads a member of another one.
+func (r *region) readsFrom(other *region) bool {
+	return r != other && slices.ContainsFunc(r.reads, other.has)
+}
 
 // index is an index of member v written over the region's space, where its loops
 // run.

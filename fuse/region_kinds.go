@@ -42,7 +42,7 @@ var regionKinds = []regionKind{
 	{name: "folded product", is: func(_ *fuser, r *region) bool { return r.folded != nil }, may: isAccumulated, encode: (*encoding).folded,
 		veto: func(_ *fuser, m *merging) *form.Refusal { return keepsFolds(m.wholeA, m.wholeB) }},
 	{name: "order", is: func(_ *fuser, r *region) bool { return sortIn(r) != nil }, may: joins, begin: (*region).sort,
-		veto: func(f *fuser, m *merging) *form.Refusal { return f.keepsOrder(m.a, m.b, m.al) }},
+		veto: func(_ *fuser, m *merging) *form.Refusal { return keepsOrder(m.a, m.b, m.al) }},
 	{name: "row product", is: func(_ *fuser, r *region) bool { return r.product != nil }, may: lastBlocks | joins | takesRows | isAccumulated,
 		encode: (*encoding).rowProduct},
 	{name: "concatenation", is: func(_ *fuser, r *region) bool { return r.concat },

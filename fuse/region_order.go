@@ -81,7 +81,7 @@ func (f *fuser) crossesStates(a, b *region, al *alignment) bool {
 	writes := func(r *region) bool {
 		return slices.ContainsFunc(r.members, func(v *ir.Value) bool { return f.updates[v] != nil })
 	}
-	if len(f.updates) == 0 || f.reads(b, a) || !writes(a) || !writes(b) {
+	if len(f.updates) == 0 || b.readsFrom(a) || !writes(a) || !writes(b) {
 		return false
 	}
 	atA, atB := f.contiguous(a), f.contiguous(b)
@@ -110,7 +110,7 @@ func (f *fuser) storesAcross(a, b *region, al *alignment) bool {
 func (f *fuser) storedAlong(r *region) (along *ir.Range, bytes float64) {
 	for _, v := range r.members {
 		axes := algebra.Widened(v.Axes)
-		if !f.results[v] && f.readOnlyIn(v, r) || len(axes) == 0 {
+		if !f.leaves(v, r) || len(axes) == 0 {
 			continue
 		}
 		at := r.at[v][axes[len(axes)-1]]

@@ -8,12 +8,12 @@ import (
 
 // keepsOrder refuses to put anything into the kernel of an order but values that pick from the same order,
 // and what is computed from it point by point.
-func (f *fuser) keepsOrder(a, b *region, al *alignment) *form.Refusal {
+func keepsOrder(a, b *region, al *alignment) *form.Refusal {
 	va, vb := sortIn(a), sortIn(b)
 	switch {
 	case va == nil && vb == nil:
 		return nil
-	case vb == nil && f.reads(b, a) && len(b.cols) == 0 && len(b.accumulated) == 0 && asLoops(a, va):
+	case vb == nil && b.readsFrom(a) && len(b.cols) == 0 && len(b.accumulated) == 0 && asLoops(a, va):
 		return nil
 	case va != nil && vb != nil && sameOrder(a, va, b, vb, al):
 		return nil
