@@ -13,7 +13,7 @@ import (
 // The values of both must be in tiles that the products need anyway, so that no shared memory is added.
 
 // alignStreams aligns two regions whose streams may be a pair; ok is false where they may not.
-func (f *fuser) alignStreams(a, b *region) (al *alignment, ok bool) {
+func alignStreams(a, b *region, facts ir.Facts) (al *alignment, ok bool) {
 	if a.stream == nil || b.stream == nil {
 		return nil, false
 	}
@@ -51,7 +51,7 @@ func (f *fuser) alignStreams(a, b *region) (al *alignment, ok bool) {
 	main, also := algebra.RangesOf(p.main.Own), algebra.RangesOf(p.also.Own)
 	ok = ok && len(main) == 1 && len(also) == 1 && join(main[0], also[0]) &&
 		len(al.to) == len(b.space) && len(al.from) == len(a.space)
-	return al, ok && p.shares(al, f.facts)
+	return al, ok && p.shares(al, facts)
 }
 
 // sameProduct reports whether two products are the same function of their axes, in order.

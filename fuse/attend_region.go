@@ -6,36 +6,20 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// findStreams finds the streams that may be regions, and returns what it found them with; nil where
-// none may be.
-func (f *fuser) findStreams() *form.Recogniser {
-	if f.g.Numerics == ir.Strict || !f.device.TensorCores() {
-		return nil
-	}
-	m := form.NewRecogniser(f.g)
-	streams, refused := m.Streams()
-	for _, no := range refused {
-		f.refused[[2]*ir.Value{f.named(no.Producer), f.named(no.Consumer)}] = no
-	}
-	for _, s := range streams {
+// streamsIn lists the streams that may be regions, and why others may not. m has the graph's values.
+func streamsIn(g *ir.Graph, m *form.Recogniser) (streams []*form.Stream, refused []ir.Refusal) {
+	all, refused := m.Streams()
+	for _, s := range all {
 		if len(s.Epilogue) == 0 { // a stream with factors to apply at the end appeared only after the pass that takes them out of the sum
-			f.streams = append(f.streams, s)
+			streams = append(streams, s)
 		}
 	}
-	f.streams = append(f.streams, form.Chains(f.g)...)
-	return m
+	return append(streams, form.Chains(g)...), refused
 }
 
-// formStreams makes a region of every stream: scores, maximum, sums of weights and weighted sum. Merging
-// then adds what follows at each point.
-func (f *fuser) formStreams() {
-	for _, s := range f.streams {
-		f.take(f.streamRegion(s))
-	}
-}
-
-// streamRegion maps the ranges of all members of a stream to those of its weighted sum.
-func (f *fuser) streamRegion(s *form.Stream) *region {
+// streamRegion makes a region of a stream: scores, maximum, sums of weights and weighted sum, over the ranges of the
+// weighted sum. Merging then adds what follows at each point.
+func streamRegion(g *ir.Graph, s *form.Stream) *region {
 	r := &region{cols: algebra.RangeSet(s.Keys), at: map[*ir.Value]map[*ir.Range]*ir.Expr{}}
 	r.stream = &streamed{Stream: s, depth: map[*ir.Range]bool{}}
 	r.space = append(algebra.Widened(s.Out.Axes), s.Keys...)
@@ -58,7 +42,7 @@ func (f *fuser) streamRegion(s *form.Stream) *region {
 		r.at[u] = streamAxes(s, u)
 		r.at[u][u.Reduce.Ranges[0]] = s.Keys[0].At()
 	}
-	for _, v := range f.g.Values {
+	for _, v := range g.Values {
 		if r.has(v) {
 			r.members = append(r.members, v)
 		}

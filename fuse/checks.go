@@ -31,8 +31,8 @@ func onlyChecked(g *ir.Graph) map[*ir.Value]bool {
 }
 
 // apart reports whether exactly one of two regions computes checks.
-func (f *fuser) apart(a, b *region) bool {
-	return f.checks[a.members[0]] != f.checks[b.members[0]]
+func (p *program) apart(a, b *region) bool {
+	return p.checks[a.members[0]] != p.checks[b.members[0]]
 }
 
 // resultKernels counts the launched kernels that results need. Kernels that only check indices

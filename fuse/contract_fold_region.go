@@ -15,12 +15,7 @@ func (f *fuser) formFolds(m *form.Recogniser) {
 		return
 	}
 	_, refused := m.ReductionEpilogues()
-	for _, no := range refused {
-		key := [2]*ir.Value{f.named(no.Producer), f.named(no.Consumer)}
-		if f.refused[key].Template != ir.AttendTemplate { // a refusal of attention says more
-			f.refused[key] = no
-		}
-	}
+	f.refused.reductionEpilogues(f.program, refused)
 	for _, v := range f.g.Values {
 		if r := f.foldedRegion(v); r != nil {
 			f.take(r)

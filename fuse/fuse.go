@@ -100,29 +100,36 @@ func oneKernelError(g *ir.Graph, plan *ir.Plan, kernels int) error {
 }
 
 func newFuser(g *ir.Graph, opts Options) *fuser {
-	f := &fuser{program: newProgram(g, opts.Device), choices: opts.Choices,
-		home: map[*ir.Value]*region{}, refused: map[[2]*ir.Value]ir.Refusal{},
-		work: map[*ir.Value]int{}, updates: map[*ir.Value]*ir.Value{}}
-	recognised := f.findStreams()
-	if f.bounds = boundMasks(g, f.streams); len(f.bounds) > 0 { // boundMasks added values to the graph
-		recognised = form.NewRecogniser(g)
-	}
+	f := &fuser{program: newProgram(g, opts.Device), choices: opts.Choices, home: map[*ir.Value]*region{},
+		refused: edgeRefusals{}, work: map[*ir.Value]int{}}
+	streams, recognised := f.findForms()
 	for _, v := range g.Values {
 		f.loads[v] = v.Loads()
 	}
-	f.dependence = dependenceIn(f.program)
-	f.checks = onlyChecked(g)
-	for _, o := range g.Outputs {
-		if o.State != "" {
-			f.updates[o.Value] = g.InputNamed(o.State)
-		}
-	}
+	f.dependence, f.checks = dependenceIn(f.program), onlyChecked(g)
 	for _, v := range g.Values {
 		if !v.IsInput() {
 			f.take(newRegion(v))
 		}
 	}
-	f.formStreams()
+	for _, s := range streams {
+		f.take(streamRegion(g, s))
+	}
 	f.formFolds(recognised)
 	return f
+}
+
+// findForms finds the streams of the graph, and adds the bounds of their masks to it. recognised is of the graph as it
+// is then; nil where numerics or device allow no such forms.
+func (f *fuser) findForms() (streams []*form.Stream, recognised *form.Recogniser) {
+	if f.g.Numerics == ir.Strict || !f.device.TensorCores() {
+		return nil, nil
+	}
+	recognised = form.NewRecogniser(f.g)
+	streams, refused := streamsIn(f.g, recognised)
+	f.refused.attention(f.program, refused)
+	if f.bounds = boundMasks(f.g, streams); len(f.bounds) > 0 { // which are new values
+		recognised = form.NewRecogniser(f.g)
+	}
+	return streams, recognised
 }

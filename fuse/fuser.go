@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
-	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -13,14 +12,11 @@ type fuser struct {
 	*program
 	*dependence
 	choices []Choice
-	checks  map[*ir.Value]bool // values that are needed for checks only
 	home    map[*ir.Value]*region
 	next    int
 	marked  int // how many searches have marked regions, see merge_convex.go
-	refused map[[2]*ir.Value]ir.Refusal
+	refused edgeRefusals
 	work    map[*ir.Value]int // operations of a point
-	streams []*form.Stream
-	updates map[*ir.Value]*ir.Value // next values of states, and the inputs that hold the present ones
 }
 
 // contiguous is the index, in a region's space, of the range that is contiguous in the largest tensor it

@@ -5,7 +5,6 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
@@ -56,7 +55,7 @@ func (f *fuser) mergeFrom(q *queue) {
 		}
 		a, b, al, no := f.mergeable(c.a, c.b)
 		if no != nil {
-			f.note(c, no)
+			f.refused.merge(f.program, c.a, c.b, no)
 			continue
 		}
 		if m := merged(a, b, al, f.order); f.take(m) {
@@ -178,22 +177,4 @@ func (f *fuser) saving(a, b *region) float64 {
 		}
 	}
 	return bytes/f.device.Bandwidth + f.device.Launch
-}
-
-// note records why a producer and its reader were not merged. Pairs that only share a tensor are not
-// recorded.
-func (f *fuser) note(c candidate, no *form.Refusal) {
-	producer, consumer, span := f.edge(c.a, c.b)
-	if producer == nil {
-		return
-	}
-	if no.Span.IsZero() {
-		no.Span = span
-	}
-	key := [2]*ir.Value{producer, consumer}
-	if f.refused[key].Template != ir.LoopTemplate {
-		return // the reason that is recorded already says more
-	}
-	f.refused[key] = ir.Refusal{Producer: producer.Name, Consumer: consumer.Name, Span: span,
-		Template: ir.LoopTemplate, Reason: no.Reason, Detail: no.Detail, Bytes: algebra.Bytes(producer)}
 }

@@ -276,11 +276,7 @@ func (f *fuser) gainOfParts(c *concat) float64 {
 
 // mergeParts merges the parts into the regions that compute them.
 func (f *fuser) mergeParts(c *concat) {
-	for edge := range f.refused {
-		if edge[1] == c.whole {
-			delete(f.refused, edge)
-		}
-	}
+	f.refused.forget(c.whole)
 	q := &queue{}
 	for _, p := range c.parts {
 		f.pushNeighbours(q, f.home[p], false)

@@ -15,7 +15,7 @@ import (
 func (f *fuser) splitDigits() {
 	for _, v := range f.g.Values {
 		r := f.home[v]
-		if r == nil || r.members[0] != v || !f.storesRowsOnly(r) {
+		if r == nil || r.members[0] != v || !storesRowsOnly(r) {
 			continue
 		}
 		if s, n := f.digitRead(r); s != nil {
@@ -27,16 +27,16 @@ func (f *fuser) splitDigits() {
 
 // digitRead returns the row of a region and an n such that row % n runs along the memory of the largest tensor
 // that the region's reductions read; nil if there is none.
-func (f *fuser) digitRead(r *region) (row *ir.Range, n *ir.Expr) {
+func (p *program) digitRead(r *region) (row *ir.Range, n *ir.Expr) {
 	var last *ir.Expr
 	most := -1.0
 	for _, v := range r.members {
 		if v.Reduce == nil {
 			continue
 		}
-		for _, l := range f.loads[v] {
-			if size := f.bytes(l.From); !r.has(l.From) && len(l.Args) > 0 && size > most {
-				most, last = size, r.index(v, l.Args[len(l.Args)-1], f.facts)
+		for _, l := range p.loads[v] {
+			if size := p.bytes(l.From); !r.has(l.From) && len(l.Args) > 0 && size > most {
+				most, last = size, r.index(v, l.Args[len(l.Args)-1], p.facts)
 			}
 		}
 	}
@@ -45,7 +45,7 @@ func (f *fuser) digitRead(r *region) (row *ir.Range, n *ir.Expr) {
 	}
 	row, n = last.Args[0].Range, last.Args[1]
 	whole := ir.Apply(ir.OpMul, ir.Apply(ir.OpFloorDiv, row.Extent, n), n)
-	if len(ir.FreeRanges(n)) > 0 || !ir.SameSize(ir.Simplify(whole, f.facts), row.Extent) || !slices.Contains(r.space, row) {
+	if len(ir.FreeRanges(n)) > 0 || !ir.SameSize(ir.Simplify(whole, p.facts), row.Extent) || !slices.Contains(r.space, row) {
 		return nil, nil
 	}
 	return row, n

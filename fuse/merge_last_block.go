@@ -37,11 +37,11 @@ func (f *fuser) lastBlocks(regions []*region) ([]*region, map[*region]*lastBlock
 // pairable reports whether a region can take part in a last-block reduction: it is a kernel of rows and
 // columns in which nothing carries over from row to row or from column to column. Scatters cannot, because
 // they have mappings of their own.
-func (f *fuser) pairable(r *region) bool {
+func (p *program) pairable(r *region) bool {
 	if slices.ContainsFunc(r.members, func(v *ir.Value) bool { return form.ScatterIn(v) != nil }) {
 		return false
 	}
-	return len(r.cols) > 0 && f.may(r, lastBlocks)
+	return len(r.cols) > 0 && p.may(r, lastBlocks)
 }
 
 // lastSource is the region that comes last of those whose results r reads.

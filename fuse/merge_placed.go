@@ -20,7 +20,7 @@ func (f *fuser) mergePlaced() {
 			continue
 		}
 		a, b := f.home[from], f.home[v]
-		if a == b || len(b.members) > 1 || !f.readOnlyIn(from, a, b) || !f.storesRowsOnly(a) || f.keepsConvex(a, b) != nil {
+		if a == b || len(b.members) > 1 || !f.readOnlyIn(from, a, b) || !storesRowsOnly(a) || f.keepsConvex(a, b) != nil {
 			continue
 		}
 		f.take(f.placed(a, v, from))
@@ -41,7 +41,7 @@ func (f *fuser) movedFrom(v *ir.Value) *ir.Value {
 }
 
 // storesRowsOnly reports whether a region is a plain reduction, whose results are stored after it.
-func (f *fuser) storesRowsOnly(r *region) bool {
+func storesRowsOnly(r *region) bool {
 	return len(r.cols) > 0 && r.stream == nil && r.folded == nil && r.product == nil && len(r.accumulated) == 0 &&
 		scanIn(r) == nil && sortIn(r) == nil
 }

@@ -26,7 +26,7 @@ func (f *fuser) mergePrologues() {
 		for _, a := range f.rowPrograms(b) {
 			m, no := f.prologue(a, b, v)
 			if no != nil {
-				f.note(candidate{a: a, b: b}, no)
+				f.refused.merge(f.program, a, b, no)
 				continue
 			}
 			if f.take(m) {
@@ -51,8 +51,8 @@ func (f *fuser) rowPrograms(b *region) []*region {
 
 // rowProduct reports whether a region is a product that threads compute by multiply-adds, with its
 // epilogue.
-func (f *fuser) rowProduct(r *region, v *ir.Value) bool {
-	if !f.may(r, takesRows) || f.g.TF32 || v.Body.Type != ir.F32 {
+func (p *program) rowProduct(r *region, v *ir.Value) bool {
+	if !p.may(r, takesRows) || p.g.TF32 || v.Body.Type != ir.F32 {
 		return false
 	}
 	for _, u := range r.members {
@@ -83,8 +83,8 @@ func elementsOf(v *ir.Value) (a, b ir.DType) {
 }
 
 // foldsRows reports whether a region folds whole rows and does nothing else.
-func (f *fuser) foldsRows(r *region) bool {
-	return reductionOf(r) != nil && f.may(r, givesRows)
+func (p *program) foldsRows(r *region) bool {
+	return reductionOf(r) != nil && p.may(r, givesRows)
 }
 
 // prologue merges the row program a into the region b of the product v.

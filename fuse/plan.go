@@ -3,7 +3,6 @@ package fuse
 import (
 	"fmt"
 	"slices"
-	"sort"
 
 	"github.com/fusec/fusec/ir"
 )
@@ -47,15 +46,7 @@ func (f *fuser) plan() *ir.Plan {
 			lastBlockKernel{lowerings[r]}.refit(lowerings[fin.then])
 		}
 	}
-	for edge, no := range f.refused {
-		if f.home[edge[0]] != f.home[edge[1]] { // otherwise they were merged later
-			p.Refused = append(p.Refused, no)
-		}
-	}
-	sort.Slice(p.Refused, func(i, j int) bool {
-		a, b := p.Refused[i], p.Refused[j]
-		return a.Consumer < b.Consumer || a.Consumer == b.Consumer && a.Producer < b.Producer
-	})
+	p.Refused = f.refused.final(f.home)
 	shareTemps(p)
 	f.decideUpdates(p)
 	return p

@@ -18,12 +18,20 @@ type program struct {
 	loads   map[*ir.Value][]*ir.Expr // loads of each value
 	bounds  map[*ir.Value][]*bounded // bounds of the masks of streams, by the maximum whose body holds the mask
 	parts   map[*ir.Value]concatPart // the values that are stored as parts of others
+	updates map[*ir.Value]*ir.Value  // next values of states, and the inputs that hold the present ones
+	checks  map[*ir.Value]bool       // values that are needed for checks only
 	only    *ir.Expr                 // bounds of the sizes at which the plan runs; nil for none
 }
 
 func newProgram(g *ir.Graph, device ir.Device) *program {
-	return &program{g: g, device: device, facts: g.Facts(), sizes: algebra.DefaultSizes(g),
-		weights: map[*ir.Value]float64{}, loads: map[*ir.Value][]*ir.Expr{}, parts: map[*ir.Value]concatPart{}}
+	p := &program{g: g, device: device, facts: g.Facts(), sizes: algebra.DefaultSizes(g), weights: map[*ir.Value]float64{},
+		loads: map[*ir.Value][]*ir.Expr{}, parts: map[*ir.Value]concatPart{}, updates: map[*ir.Value]*ir.Value{}}
+	for _, o := range g.Outputs {
+		if o.State != "" {
+			p.updates[o.Value] = g.InputNamed(o.State)
+		}
+	}
+	return p
 }
 
 // estimate evaluates a size at the graph's default sizes.

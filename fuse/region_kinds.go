@@ -10,12 +10,12 @@ import (
 // of several kinds.
 type regionKind struct {
 	name   string
-	is     func(*fuser, *region) bool
-	begin  func(*region, *ir.Value) bool                           // makes the region of a value one of this kind, and reports whether it did; nil where only merging forms such regions
-	align  func(*fuser, *region, *region) (al *alignment, ok bool) // aligns two regions of this kind in a way of its own; nil for none
-	veto   func(*fuser, *merging) *form.Refusal                    // why two aligned regions must not be merged; nil for a kind that allows all merges
-	encode func(*encoding, *region)                                // writes what a kernel of this kind depends on besides loops and members; nil for nothing
-	may    role                                                    // the transformations that such a region can take part in
+	is     func(*program, *region) bool
+	begin  func(*region, *ir.Value) bool                               // makes the region of a value one of this kind, and reports whether it did; nil where only merging forms such regions
+	align  func(a, b *region, facts ir.Facts) (al *alignment, ok bool) // aligns two regions of this kind in a way of its own; nil for none
+	veto   func(*fuser, *merging) *form.Refusal                        // why two aligned regions must not be merged; nil for a kind that allows all merges
+	encode func(*encoding, *region)                                    // writes what a kernel of this kind depends on besides loops and members; nil for nothing
+	may    role                                                        // the transformations that such a region can take part in
 }
 
 // role is a set of transformations that a region can take part in.
@@ -31,29 +31,29 @@ const (
 
 // regionKinds has a row for each kind. The first veto in its order is the reason that is given.
 var regionKinds = []regionKind{
-	{name: "product", is: func(f *fuser, r *region) bool { return f.product(r) != nil }, may: takesRows | isAccumulated,
+	{name: "product", is: func(p *program, r *region) bool { return p.product(r) != nil }, may: takesRows | isAccumulated,
 		veto: func(f *fuser, m *merging) *form.Refusal { return f.keepsTiles(m.wholeA, m.wholeB, m.al) }},
-	{name: "scan", is: func(_ *fuser, r *region) bool { return scanIn(r) != nil }, begin: (*region).scan,
+	{name: "scan", is: func(_ *program, r *region) bool { return scanIn(r) != nil }, begin: (*region).scan,
 		veto: func(_ *fuser, m *merging) *form.Refusal { return oneDirection(m.a, m.b) }},
-	{name: "stream", is: func(_ *fuser, r *region) bool { return r.stream != nil }, may: joins | isAccumulated, align: (*fuser).alignStreams, encode: (*encoding).stream,
+	{name: "stream", is: func(_ *program, r *region) bool { return r.stream != nil }, may: joins | isAccumulated, align: alignStreams, encode: (*encoding).stream,
 		veto: func(_ *fuser, m *merging) *form.Refusal {
 			return keepsStream(m.wholeA, m.wholeB, m.al, m.a != m.wholeA)
 		}},
-	{name: "folded product", is: func(_ *fuser, r *region) bool { return r.folded != nil }, may: isAccumulated, encode: (*encoding).folded,
+	{name: "folded product", is: func(_ *program, r *region) bool { return r.folded != nil }, may: isAccumulated, encode: (*encoding).folded,
 		veto: func(_ *fuser, m *merging) *form.Refusal { return keepsFolds(m.wholeA, m.wholeB) }},
-	{name: "order", is: func(_ *fuser, r *region) bool { return sortIn(r) != nil }, may: joins, begin: (*region).sort,
+	{name: "order", is: func(_ *program, r *region) bool { return sortIn(r) != nil }, may: joins, begin: (*region).sort,
 		veto: func(_ *fuser, m *merging) *form.Refusal { return keepsOrder(m.a, m.b, m.al) }},
-	{name: "row product", is: func(_ *fuser, r *region) bool { return r.product != nil }, may: lastBlocks | joins | takesRows | isAccumulated,
+	{name: "row product", is: func(_ *program, r *region) bool { return r.product != nil }, may: lastBlocks | joins | takesRows | isAccumulated,
 		encode: (*encoding).rowProduct},
-	{name: "concatenation", is: func(_ *fuser, r *region) bool { return r.concat },
+	{name: "concatenation", is: func(_ *program, r *region) bool { return r.concat },
 		veto: func(_ *fuser, m *merging) *form.Refusal { return keepsConcat(m.wholeA, m.wholeB) }},
-	{name: "row accumulation", is: func(_ *fuser, r *region) bool { return len(r.accumulated) > 0 }, may: isAccumulated, encode: (*encoding).accumulated},
+	{name: "row accumulation", is: func(_ *program, r *region) bool { return len(r.accumulated) > 0 }, may: isAccumulated, encode: (*encoding).accumulated},
 }
 
 // may reports whether every kind of a region allows it to take part in something.
-func (f *fuser) may(r *region, do role) bool {
+func (p *program) may(r *region, do role) bool {
 	for _, k := range regionKinds {
-		if k.may&do == 0 && k.is(f, r) {
+		if k.may&do == 0 && k.is(p, r) {
 			return false
 		}
 	}
@@ -61,16 +61,16 @@ func (f *fuser) may(r *region, do role) bool {
 }
 
 // aligned aligns two regions in the way of a kind, or by their loops.
-func (f *fuser) aligned(a, b *region) (*region, *region, *alignment, *form.Refusal) {
+func (p *program) aligned(a, b *region) (*region, *region, *alignment, *form.Refusal) {
 	for _, k := range regionKinds {
 		if k.align == nil {
 			continue
 		}
-		if al, ok := k.align(f, a, b); ok {
+		if al, ok := k.align(a, b, p.facts); ok {
 			return a, b, al, nil
 		}
 	}
-	return f.align(a, b)
+	return p.align(a, b)
 }
 
 // merging is two regions, before and after they are aligned for one kernel.

@@ -15,11 +15,9 @@ import (
 // buffer of its own, and whoever owns the state swaps the two.
 
 // linkStates says of each buffer of a next value which input it belongs to.
-func (f *fuser) linkStates(buffers map[*ir.Value]*ir.Buffer) {
-	for _, o := range f.g.Outputs {
-		if o.State != "" {
-			buffers[o.Value].Updates = buffers[f.g.InputNamed(o.State)]
-		}
+func (pr *program) linkStates(buffers map[*ir.Value]*ir.Buffer) {
+	for next, present := range pr.updates {
+		buffers[next].Updates = buffers[present]
 	}
 }
 
