@@ -9,24 +9,20 @@ import (
 	"github.com/fusec/fusec/ir/diag"
 )
 
-// formFolds makes a region of every product that has a reduction epilogue. m is of the graph as it is now.
-func (f *fuser) formFolds(m *form.Recogniser) {
-	if f.g.Numerics != ir.Fast || !f.device.TensorCores() {
-		return
-	}
-	_, refused := m.ReductionEpilogues()
-	f.refused.reductionEpilogues(f.program, refused)
-	for _, v := range f.g.Values {
-		if r := f.foldedRegion(v); r != nil {
-			f.take(r)
+// foldedRegions makes a region of every product that has a reduction epilogue.
+func (fl *flow) foldedRegions() (out []*region) {
+	for _, v := range fl.g.Values {
+		if r := fl.foldedRegion(v); r != nil {
+			out = append(out, r)
 		}
 	}
+	return out
 }
 
 // foldedRegion maps the ranges of a product's readers to those of the product, where all readers fold it
 // over one axis that is as wide as a tile; nil where they do not.
-func (f *fuser) foldedRegion(v *ir.Value) *region {
-	if !form.IsTileProduct(v) || f.results[v] || len(f.readers[v]) == 0 || f.estimate(algebra.Product(v.Axes)) < form.FoldLeast {
+func (fl *flow) foldedRegion(v *ir.Value) *region {
+	if !form.IsTileProduct(v) || fl.results[v] || len(fl.readers[v]) == 0 || fl.estimate(algebra.Product(v.Axes)) < form.FoldLeast {
 		return nil
 	}
 	r := &region{space: algebra.Widened(v.Axes), cols: map[*ir.Range]bool{}, at: map[*ir.Value]map[*ir.Range]*ir.Expr{}}
@@ -36,8 +32,8 @@ func (f *fuser) foldedRegion(v *ir.Value) *region {
 		own[axis] = axis.At()
 	}
 	r.at[v], r.members = own, []*ir.Value{v}
-	for _, u := range f.readers[v] {
-		if !f.foldsTile(r, u) {
+	for _, u := range fl.readers[v] {
+		if !fl.foldsTile(r, u) {
 			return nil
 		}
 		r.members = append(r.members, u)
@@ -52,7 +48,7 @@ func (f *fuser) foldedRegion(v *ir.Value) *region {
 
 // foldsTile adds a reader of the product to a region; false where the reader is not a fold over the
 // columns of a tile, at the region's points.
-func (f *fuser) foldsTile(r *region, u *ir.Value) bool {
+func (fl *flow) foldsTile(r *region, u *ir.Value) bool {
 	v := r.folded.product
 	load := form.OnlyLoad(u.Body, v)
 	if u.Reduce == nil || u.Reduce.Rank != nil || len(u.Reduce.Ranges) != 1 || load == nil || !form.PlainIndices(load) || form.ScanOf(u) != nil {
@@ -74,18 +70,18 @@ func (f *fuser) foldsTile(r *region, u *ir.Value) bool {
 	}
 	first := len(r.cols) == 0
 	r.cols[at[point].Range], r.at[u] = true, at
-	return f.readsBeside(r, u) && r.folded.limit(u, at, first)
+	return fl.readsBeside(r, u) && r.folded.limit(u, at, first)
 }
 
 // readsBeside reports whether u reads other folds of the region only at the region's point, and reads
 // nothing else that depends on the product.
-func (f *fuser) readsBeside(r *region, u *ir.Value) bool {
-	for _, l := range f.loads[u] {
+func (fl *flow) readsBeside(r *region, u *ir.Value) bool {
+	for _, l := range fl.loads[u] {
 		if l.From == r.folded.product {
 			continue
 		}
 		if !r.has(l.From) {
-			if f.on(l.From, r.folded.product) {
+			if fl.on(l.From, r.folded.product) {
 				return false
 			}
 			continue

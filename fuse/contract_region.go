@@ -9,19 +9,24 @@ import (
 
 // Which regions may keep a product in tiles.
 
-// keepsTiles refuses to put a second reduction into the kernel of a product that is computed in tiles: its
-// registers hold one set of sums. Two products with the same left side are allowed, because that side is
-// then read once; whether two streams are, their own veto says.
-func (f *fuser) keepsTiles(a, b *region, al *alignment) *form.Refusal {
-	if al.streams != nil {
+// keepsTiles refuses to put a second reduction into the kernel of a product that is computed in tiles. Whether two
+// streams may share a kernel, their own veto says.
+func (m *merging) keepsTiles() *form.Refusal {
+	if m.al.streams != nil {
 		return nil
 	}
+	return m.oneSum(m.wholeA, m.wholeB)
+}
+
+// oneSum refuses two regions of which one is a product in tiles and the other has a reduction: the registers hold one
+// set of sums. Two products with the same left side are allowed, because that side is then read once.
+func (fl *flow) oneSum(a, b *region) *form.Refusal {
 	for _, pair := range [][2]*region{{a, b}, {b, a}} {
-		product, other := f.product(pair[0]), reductionOf(pair[1])
+		product, other := fl.product(pair[0]), reductionOf(pair[1])
 		if product == nil || other == nil {
 			continue
 		}
-		if f.oneLeftSide(a, b) {
+		if fl.oneLeftSide(a, b) {
 			return nil
 		}
 		return form.Refuse(ir.ReasonResources, other.Origin.Span,
@@ -31,9 +36,9 @@ func (f *fuser) keepsTiles(a, b *region, al *alignment) *form.Refusal {
 }
 
 // oneLeftSide reports whether the reductions of two regions, in one kernel, would be products with the same left side.
-func (f *fuser) oneLeftSide(a, b *region) bool {
-	a, b, al, no := f.align(a, b)
-	return no == nil && f.sharesOperand(merged(a, b, al, f.order))
+func (fl *flow) oneLeftSide(a, b *region) bool {
+	a, b, al, no := fl.align(a, b)
+	return no == nil && sharesOperand(merged(a, b, al, fl.order))
 }
 
 func reductionOf(r *region) *ir.Value {
@@ -47,7 +52,7 @@ func reductionOf(r *region) *ir.Value {
 
 // sharesOperand reports whether all reductions of a region are products with the same elements of one
 // tensor, and these share only the innermost range and the batch with the result.
-func (f *fuser) sharesOperand(r *region) bool {
+func sharesOperand(r *region) bool {
 	var left *ir.Expr
 	var own map[*ir.Range]bool
 	count := 0

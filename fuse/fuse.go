@@ -99,14 +99,16 @@ func oneKernelError(g *ir.Graph, plan *ir.Plan, kernels int) error {
 	return diag.List{e}
 }
 
+// newFuser makes a region of each value, and one of each attention and each product with a reduction epilogue.
 func newFuser(g *ir.Graph, opts Options) *fuser {
-	f := &fuser{program: newProgram(g, opts.Device), choices: opts.Choices, home: map[*ir.Value]*region{},
-		refused: edgeRefusals{}, work: map[*ir.Value]int{}}
-	streams, recognised := f.findForms()
+	p, refused := newProgram(g, opts.Device), edgeRefusals{}
+	recognised, streams := p.findStreams(refused)
 	for _, v := range g.Values {
-		f.loads[v] = v.Loads()
+		p.loads[v] = v.Loads()
 	}
-	f.dependence, f.checks = dependenceIn(f.program), onlyChecked(g)
+	p.checks = onlyChecked(g)
+	f := &fuser{flow: &flow{program: p, dependence: dependenceIn(p), work: map[*ir.Value]int{}}, choices: opts.Choices,
+		home: map[*ir.Value]*region{}, refused: refused}
 	for _, v := range g.Values {
 		if !v.IsInput() {
 			f.take(newRegion(v))
@@ -115,21 +117,27 @@ func newFuser(g *ir.Graph, opts Options) *fuser {
 	for _, s := range streams {
 		f.take(streamRegion(g, s))
 	}
-	f.formFolds(recognised)
+	if g.Numerics == ir.Fast && opts.Device.TensorCores() {
+		_, no := recognised.ReductionEpilogues()
+		refused.reductionEpilogues(p, no)
+		for _, r := range f.foldedRegions() {
+			f.take(r)
+		}
+	}
 	return f
 }
 
-// findForms finds the streams of the graph, and adds the bounds of their masks to it. recognised is of the graph as it
-// is then; nil where numerics or device allow no such forms.
-func (f *fuser) findForms() (streams []*form.Stream, recognised *form.Recogniser) {
-	if f.g.Numerics == ir.Strict || !f.device.TensorCores() {
+// findStreams finds the streams of the graph, and adds the bounds of their masks to it. recognised is of the graph as it
+// is then; nil where numerics or device allow no streams.
+func (p *program) findStreams(refused edgeRefusals) (recognised *form.Recogniser, streams []*form.Stream) {
+	if p.g.Numerics == ir.Strict || !p.device.TensorCores() {
 		return nil, nil
 	}
-	recognised = form.NewRecogniser(f.g)
-	streams, refused := streamsIn(f.g, recognised)
-	f.refused.attention(f.program, refused)
-	if f.bounds = boundMasks(f.g, streams); len(f.bounds) > 0 { // which are new values
-		recognised = form.NewRecogniser(f.g)
+	recognised = form.NewRecogniser(p.g)
+	streams, no := streamsIn(p.g, recognised)
+	refused.attention(p, no)
+	if p.bounds = boundMasks(p.g, streams); len(p.bounds) > 0 { // which are new values
+		recognised = form.NewRecogniser(p.g)
 	}
-	return streams, recognised
+	return recognised, streams
 }

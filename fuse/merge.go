@@ -53,41 +53,54 @@ func (f *fuser) mergeFrom(q *queue) {
 		if f.home[c.a.members[0]] != c.a || f.home[c.b.members[0]] != c.b || c.a.concat || c.b.concat {
 			continue
 		}
-		a, b, al, no := f.mergeable(c.a, c.b)
+		m, no := f.mergeable(c.a, c.b)
 		if no != nil {
 			f.refused.merge(f.program, c.a, c.b, no)
 			continue
 		}
-		if m := merged(a, b, al, f.order); f.take(m) {
-			f.pushNeighbours(q, m, false)
+		if r := m.region(); f.take(r) {
+			f.pushNeighbours(q, r, false)
 		}
 	}
 }
 
-// mergeable returns two regions aligned for one kernel, or the reason why they cannot be one.
-func (f *fuser) mergeable(wholeA, wholeB *region) (a, b *region, al *alignment, no *form.Refusal) {
-	if no = f.fits(wholeA, wholeB); no != nil {
-		return wholeA, wholeB, nil, no
+// mergeable aligns two regions for one kernel, or says why they cannot be one.
+func (f *fuser) mergeable(a, b *region) (*merging, *form.Refusal) {
+	if no := f.fits(a, b); no != nil {
+		return nil, no
 	}
-	a, b, al, no = f.aligned(wholeA, wholeB)
-	if no == nil {
-		no = f.keepsConvex(wholeA, wholeB)
+	m := &merging{flow: f.flow, wholeA: a, wholeB: b}
+	var no *form.Refusal
+	if m.a, m.b, m.al, no = f.aligned(a, b); no != nil {
+		return nil, no
 	}
-	if no == nil && f.crossesStates(a, b, al) {
-		no = form.Refuse(ir.ReasonNoGain, wholeB.members[0].Origin.Span, "%s would be written over a state that is still read in another order", wholeB.members[len(wholeB.members)-1].Name)
+	if no = f.keepsConvex(a, b); no != nil {
+		return nil, no
 	}
-	if no == nil && f.storesAcross(a, b, al) {
-		no = form.Refuse(ir.ReasonNoGain, wholeB.members[0].Origin.Span, "one would store its elements across memory, as the two run along different axes")
+	return m, m.refusal()
+}
+
+// refusal is why two regions should not be one kernel although they can be aligned; nil where they should.
+func (m *merging) refusal() *form.Refusal {
+	first, last := m.wholeB.members[0], m.wholeB.members[len(m.wholeB.members)-1]
+	if m.crossesStates() {
+		return form.Refuse(ir.ReasonNoGain, first.Origin.Span, "%s would be written over a state that is still read in another order", last.Name)
 	}
-	if no == nil {
-		no = f.fillsDevice(wholeA, wholeB, al)
+	if m.storesAcross() {
+		return form.Refuse(ir.ReasonNoGain, first.Origin.Span, "one would store its elements across memory, as the two run along different axes")
+	}
+	if no := m.fillsDevice(); no != nil {
+		return no
 	}
 	for _, k := range regionKinds {
-		if no == nil && k.veto != nil {
-			no = k.veto(f, &merging{wholeA, wholeB, a, b, al})
+		if k.veto == nil {
+			continue
+		}
+		if no := k.veto(m); no != nil {
+			return no
 		}
 	}
-	return a, b, al, no
+	return nil
 }
 
 // mostNeighbours is how many of the regions that read one tensor become candidates before a region, and as
@@ -158,23 +171,4 @@ func (f *fuser) eachNear(r *region, v, member *ir.Value, do func(*region)) {
 		}
 	})
 	near(slices.Values(readers[at:]))
-}
-
-// saving estimates the seconds a merge saves: a launch, the reads of shared
-// tensors, and the write and reads of values that no longer leave the kernel.
-func (f *fuser) saving(a, b *region) float64 {
-	bytes := 0.0
-	for _, v := range b.reads {
-		size := f.bytes(v)
-		switch {
-		case a.has(v):
-			bytes += size
-			if !f.leaves(v, a, b) {
-				bytes += size
-			}
-		case a.inputs[v]:
-			bytes += size
-		}
-	}
-	return bytes/f.device.Bandwidth + f.device.Launch
 }

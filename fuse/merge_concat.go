@@ -264,7 +264,7 @@ func (f *fuser) gainOfParts(c *concat) float64 {
 				continue
 			}
 			if saved := f.saving(r, f.home[p]); saved > best {
-				if _, _, _, no := f.mergeable(r, f.home[p]); no == nil {
+				if _, no := f.mergeable(r, f.home[p]); no == nil {
 					best = saved
 				}
 			}

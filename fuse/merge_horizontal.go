@@ -48,27 +48,17 @@ func (f *fuser) horizontalKey(r *region) (key string, small bool) {
 	return b.String(), true
 }
 
-// traffic estimates the bytes that a region reads and writes.
-func (f *fuser) traffic(r *region) float64 {
-	n := 0.0
-	for _, v := range f.tensors(r) {
-		n += f.bytes(v)
-	}
-	return n
-}
-
 // fuseTwo merges two regions neither of which reads the other; nil where they stay apart.
 func (f *fuser) fuseTwo(a, b *region) *region {
 	if len(f.tensors(a))+len(f.tensors(b)) > horizontalArgs || a.readsFrom(b) || b.readsFrom(a) {
 		return nil
 	}
-	a, b, al, no := f.mergeable(a, b)
-	if no != nil || len(al.to) != len(b.space) || len(al.from) != len(a.space) {
+	m, no := f.mergeable(a, b)
+	if no != nil || len(m.al.to) != len(m.b.space) || len(m.al.from) != len(m.a.space) {
 		return nil
 	}
-	m := merged(a, b, al, f.order)
-	if !f.take(m) {
-		return nil
+	if r := m.region(); f.take(r) {
+		return r
 	}
-	return m
+	return nil
 }

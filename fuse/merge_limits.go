@@ -20,37 +20,37 @@ const (
 )
 
 // measure counts a region's members.
-func (f *fuser) measure(r *region) extent {
-	x := extent{args: len(f.tensors(r)), passes: f.passes(r.members)}
+func (fl *flow) measure(r *region) extent {
+	x := extent{args: len(fl.tensors(r)), passes: fl.passes(r.members)}
 	for _, v := range r.members {
-		x.slots += f.slots(v)
+		x.slots += fl.slots(v)
 	}
 	return x
 }
 
 // slots is the work of one point of a value.
-func (f *fuser) slots(v *ir.Value) int {
-	n, ok := f.work[v]
+func (fl *flow) slots(v *ir.Value) int {
+	n, ok := fl.work[v]
 	if !ok {
 		n = form.CostOf(v.Body).Slots
-		f.work[v] = n
+		fl.work[v] = n
 	}
 	return n
 }
 
 // fits refuses a merge whose kernel would be too large. A graph that is to be one kernel is limited by the
 // hardware alone.
-func (f *fuser) fits(a, b *region) *form.Refusal {
+func (fl *flow) fits(a, b *region) *form.Refusal {
 	span := b.members[len(b.members)-1].Origin.Span
-	if f.apart(a, b) {
+	if fl.apart(a, b) {
 		return form.Refuse(ir.ReasonNoGain, span, "indices are checked in a kernel of its own")
 	}
 	if args := a.size.args + b.size.args; args > mostArgs {
-		if args = f.joinedTensors(a, b); args > mostArgs {
+		if args = fl.joinedTensors(a, b); args > mostArgs {
 			return form.Refuse(ir.ReasonResources, span, "one kernel would read and write %d tensors; the most is %d", args, mostArgs)
 		}
 	}
-	if f.g.OneKernel {
+	if fl.g.OneKernel {
 		return nil
 	}
 	if n := a.size.slots + b.size.slots; n > mostSlots {
@@ -58,7 +58,7 @@ func (f *fuser) fits(a, b *region) *form.Refusal {
 			"one kernel would do %d operations for each element; beyond %d a merge saves next to nothing, because memory takes little of the time", n, mostSlots)
 	}
 	if n := a.size.passes + b.size.passes; n > mostPasses {
-		if n = f.passes(mergeOrdered(a.members, b.members, f.order)); n > mostPasses {
+		if n = fl.passes(mergeOrdered(a.members, b.members, fl.order)); n > mostPasses {
 			return form.Refuse(ir.ReasonNoGain, span,
 				"one kernel would go over its rows %d times; beyond %d a merge saves next to nothing, because memory takes little of the time", n, mostPasses)
 		}

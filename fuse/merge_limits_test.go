@@ -14,7 +14,7 @@ import (
 // TestFitsUpToItsLimits: two regions that together are as large as a kernel may be are merged; one operation more is refused, and
 // the refusal says how many there would be.
 func TestFitsUpToItsLimits(t *testing.T) {
-	f := &fuser{program: newProgram(ir.NewGraph("g"), ir.Devices()[0])}
+	f := &flow{program: newProgram(ir.NewGraph("g"), ir.Devices()[0])}
 	refused := func(a, b extent) string {
 		regionOf := func(x extent) *region { return &region{size: x, members: []*ir.Value{{Name: "v"}}} }
 		if r := f.fits(regionOf(a), regionOf(b)); r != nil {

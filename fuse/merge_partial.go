@@ -231,7 +231,7 @@ func (f *fuser) accumulable(r, c, j *region, al *alignment) bool {
 			folds++
 		}
 	}
-	if folds > mostPartials || !f.may(r, isAccumulated) || f.keepsConvex(f.home[r.members[0]], c) != nil || f.keepsTiles(r, c, &alignment{}) != nil {
+	if folds > mostPartials || !f.may(r, isAccumulated) || f.keepsConvex(f.home[r.members[0]], c) != nil || f.oneSum(r, c) != nil {
 		return false
 	}
 	shared, all := 0.0, 0.0

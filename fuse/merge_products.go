@@ -10,9 +10,9 @@ import (
 
 // fillsDevice refuses to put two products into one kernel whose tiles would leave the device idle for longer than a kernel
 // saves.
-func (f *fuser) fillsDevice(a, b *region, al *alignment) *form.Refusal {
-	product := f.product(a)
-	if product == nil || f.product(b) == nil || al.streams != nil || f.leavesIdle(product) <= f.saving(a, b) {
+func (m *merging) fillsDevice() *form.Refusal {
+	product := m.product(m.wholeA)
+	if product == nil || m.product(m.wholeB) == nil || m.al.streams != nil || m.leavesIdle(product) <= m.saving(m.wholeA, m.wholeB) {
 		return nil
 	}
 	return form.Refuse(ir.ReasonNoGain, product.Origin.Span,
@@ -28,8 +28,8 @@ const (
 
 // leavesIdle is about how many seconds longer two products take in one kernel than apart, at the program's usual sizes: each
 // tile is then one block's, and its sum is not divided among blocks (split-K).
-func (f *fuser) leavesIdle(v *ir.Value) float64 {
-	sizes, last := f.sizes, len(v.Axes)-1
+func (p *program) leavesIdle(v *ir.Value) float64 {
+	sizes, last := p.sizes, len(v.Axes)-1
 	tiles := math.Ceil(algebra.Estimate(v.Axes[last].Extent, sizes) / (idleTile / 2))
 	for d, a := range v.Axes[:last] {
 		n := algebra.Estimate(a.Extent, sizes)
@@ -38,6 +38,6 @@ func (f *fuser) leavesIdle(v *ir.Value) float64 {
 		}
 		tiles *= n
 	}
-	idle := 1 - min(1, tiles/float64(f.device.SMs))
+	idle := 1 - min(1, tiles/float64(p.device.SMs))
 	return idle * columnSeconds * max(0, algebra.PointsAt(v.Reduce.Ranges, sizes)-wholeColumns)
 }

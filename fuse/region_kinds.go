@@ -13,7 +13,7 @@ type regionKind struct {
 	is     func(*program, *region) bool
 	begin  func(*region, *ir.Value) bool                               // makes the region of a value one of this kind, and reports whether it did; nil where only merging forms such regions
 	align  func(a, b *region, facts ir.Facts) (al *alignment, ok bool) // aligns two regions of this kind in a way of its own; nil for none
-	veto   func(*fuser, *merging) *form.Refusal                        // why two aligned regions must not be merged; nil for a kind that allows all merges
+	veto   func(*merging) *form.Refusal                                // why two aligned regions must not be merged; nil for a kind that allows all merges
 	encode func(*encoding, *region)                                    // writes what a kernel of this kind depends on besides loops and members; nil for nothing
 	may    role                                                        // the transformations that such a region can take part in
 }
@@ -32,21 +32,21 @@ const (
 // regionKinds has a row for each kind. The first veto in its order is the reason that is given.
 var regionKinds = []regionKind{
 	{name: "product", is: func(p *program, r *region) bool { return p.product(r) != nil }, may: takesRows | isAccumulated,
-		veto: func(f *fuser, m *merging) *form.Refusal { return f.keepsTiles(m.wholeA, m.wholeB, m.al) }},
+		veto: (*merging).keepsTiles},
 	{name: "scan", is: func(_ *program, r *region) bool { return scanIn(r) != nil }, begin: (*region).scan,
-		veto: func(_ *fuser, m *merging) *form.Refusal { return oneDirection(m.a, m.b) }},
+		veto: func(m *merging) *form.Refusal { return oneDirection(m.a, m.b) }},
 	{name: "stream", is: func(_ *program, r *region) bool { return r.stream != nil }, may: joins | isAccumulated, align: alignStreams, encode: (*encoding).stream,
-		veto: func(_ *fuser, m *merging) *form.Refusal {
+		veto: func(m *merging) *form.Refusal {
 			return keepsStream(m.wholeA, m.wholeB, m.al, m.a != m.wholeA)
 		}},
 	{name: "folded product", is: func(_ *program, r *region) bool { return r.folded != nil }, may: isAccumulated, encode: (*encoding).folded,
-		veto: func(_ *fuser, m *merging) *form.Refusal { return keepsFolds(m.wholeA, m.wholeB) }},
+		veto: func(m *merging) *form.Refusal { return keepsFolds(m.wholeA, m.wholeB) }},
 	{name: "order", is: func(_ *program, r *region) bool { return sortIn(r) != nil }, may: joins, begin: (*region).sort,
-		veto: func(_ *fuser, m *merging) *form.Refusal { return keepsOrder(m.a, m.b, m.al) }},
+		veto: func(m *merging) *form.Refusal { return keepsOrder(m.a, m.b, m.al) }},
 	{name: "row product", is: func(_ *program, r *region) bool { return r.product != nil }, may: lastBlocks | joins | takesRows | isAccumulated,
 		encode: (*encoding).rowProduct},
 	{name: "concatenation", is: func(_ *program, r *region) bool { return r.concat },
-		veto: func(_ *fuser, m *merging) *form.Refusal { return keepsConcat(m.wholeA, m.wholeB) }},
+		veto: func(m *merging) *form.Refusal { return keepsConcat(m.wholeA, m.wholeB) }},
 	{name: "row accumulation", is: func(_ *program, r *region) bool { return len(r.accumulated) > 0 }, may: isAccumulated, encode: (*encoding).accumulated},
 }
 
@@ -71,12 +71,6 @@ func (p *program) aligned(a, b *region) (*region, *region, *alignment, *form.Ref
 		}
 	}
 	return p.align(a, b)
-}
-
-// merging is two regions, before and after they are aligned for one kernel.
-type merging struct {
-	wholeA, wholeB, a, b *region
-	al                   *alignment
 }
 
 func newRegion(v *ir.Value) *region {

@@ -1,0 +1,49 @@
+package fuse
+
+import (
+	"slices"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// merging is two regions that are to be one kernel.
+type merging struct {
+	*flow
+	wholeA, wholeB *region
+	a, b           *region // the same as they are aligned, with loops split
+	al             *alignment
+}
+
+// region is the union of the two.
+func (m *merging) region() *region { return merged(m.a, m.b, m.al, m.order) }
+
+// crossesStates reports whether two regions write next values, do not read each other, and walk
+// memory along different loops. If they were merged, the threads of one would share their reads
+// through shared memory, and its next values could not be written in place.
+func (m *merging) crossesStates() bool {
+	writes := func(r *region) bool {
+		return slices.ContainsFunc(r.members, func(v *ir.Value) bool { return m.updates[v] != nil })
+	}
+	if len(m.updates) == 0 || m.b.readsFrom(m.a) || !writes(m.a) || !writes(m.b) {
+		return false
+	}
+	atA, atB := m.contiguous(m.a), m.contiguous(m.b)
+	return atA >= 0 && atB >= 0 && m.al.to[m.b.space[atB]] != m.a.space[atA]
+}
+
+// strayStores is how many times longer stores take if each goes to a line of its own.
+const strayStores = 4
+
+// storesAcross reports whether two pointwise regions store large results along different loops. One kernel would
+// store one of the results across memory, and that costs more than reading their tensors once saves.
+func (m *merging) storesAcross() bool {
+	if len(m.a.cols) > 0 || len(m.b.cols) > 0 || m.g.OneKernel {
+		return false
+	}
+	alongA, bytesA := m.storedAlong(m.a)
+	alongB, bytesB := m.storedAlong(m.b)
+	if alongA == nil || alongB == nil || m.al.to[alongB] == alongA {
+		return false
+	}
+	return strayStores*min(bytesA, bytesB)/m.device.Bandwidth > m.device.Launch
+}
