@@ -25,7 +25,7 @@ var rooms = map[string][][]string{
 		{"options", "schedule", "program"}, // what planning is given, measured figures, what it knows of a graph
 		{"region dependence"},              // values in one nest of loops, and how values depend on each other
 		{"kernel lower_expr", // loops over reads at flat offsets, of which variants are made
-			"fuser flow merging region_align region_refine region_order merge_convex merge_limits refusals checks encoding"}, // what regions have while they merge
+			"flow merging partition region_align region_refine merge_limits refusals checks encoding"}, // what regions have while they merge
 		{"row", "column", "contract", "attend", "scatter", "sort", "last_block", // strategies, by family
 			"attend_region attend_pair", "contract_region", "contract_fold_region", "scan_region", "sort_region"}, // kinds of regions
 		{"strategies reduction", "region_kinds"}, // their tables

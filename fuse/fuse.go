@@ -107,8 +107,8 @@ func newFuser(g *ir.Graph, opts Options) *fuser {
 		p.loads[v] = v.Loads()
 	}
 	p.checks = onlyChecked(g)
-	f := &fuser{flow: &flow{program: p, dependence: dependenceIn(p), work: map[*ir.Value]int{}}, choices: opts.Choices,
-		home: map[*ir.Value]*region{}, refused: refused}
+	values := &flow{program: p, dependence: dependenceIn(p), work: map[*ir.Value]int{}}
+	f := &fuser{partition: &partition{flow: values, home: map[*ir.Value]*region{}}, refused: refused, choices: opts.Choices}
 	for _, v := range g.Values {
 		if !v.IsInput() {
 			f.take(newRegion(v))

@@ -2,36 +2,16 @@ package fuse
 
 import (
 	"container/heap"
-	"iter"
-	"slices"
 
 	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
 
-// candidate is a pair of regions that may merge: b reads a, or both read one
-// tensor (then a is the earlier).
-type candidate struct {
-	a, b  *region
-	saved float64 // seconds, estimated
-}
-
-type queue []candidate
-
-func (q queue) Len() int { return len(q) }
-func (q queue) Less(i, j int) bool {
-	if q[i].saved != q[j].saved {
-		return q[i].saved > q[j].saved
-	}
-	return q[i].a.id < q[j].a.id || q[i].a.id == q[j].a.id && q[i].b.id < q[j].b.id
-}
-func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q *queue) Push(x any)   { *q = append(*q, x.(candidate)) }
-func (q *queue) Pop() any {
-	old := *q
-	x := old[len(old)-1]
-	*q = old[:len(old)-1]
-	return x
+// fuser grows the regions of a partition by merging them until no merge saves time, and records why others stay apart.
+type fuser struct {
+	*partition
+	refused edgeRefusals
+	choices []Choice
 }
 
 // mergeAll takes the most profitable legal merge until none is left. Regions are
@@ -65,16 +45,16 @@ func (f *fuser) mergeFrom(q *queue) {
 }
 
 // mergeable aligns two regions for one kernel, or says why they cannot be one.
-func (f *fuser) mergeable(a, b *region) (*merging, *form.Refusal) {
-	if no := f.fits(a, b); no != nil {
+func (pt *partition) mergeable(a, b *region) (*merging, *form.Refusal) {
+	if no := pt.fits(a, b); no != nil {
 		return nil, no
 	}
-	m := &merging{flow: f.flow, wholeA: a, wholeB: b}
+	m := &merging{flow: pt.flow, wholeA: a, wholeB: b}
 	var no *form.Refusal
-	if m.a, m.b, m.al, no = f.aligned(a, b); no != nil {
+	if m.a, m.b, m.al, no = pt.aligned(a, b); no != nil {
 		return nil, no
 	}
-	if no = f.keepsConvex(a, b); no != nil {
+	if no = pt.keepsConvex(a, b); no != nil {
 		return nil, no
 	}
 	return m, m.refusal()
@@ -101,74 +81,4 @@ func (m *merging) refusal() *form.Refusal {
 		}
 	}
 	return nil
-}
-
-// mostNeighbours is how many of the regions that read one tensor become candidates before a region, and as
-// many after it, in the order of the graph. Further regions become candidates as these merge.
-const mostNeighbours = 8
-
-// pushNeighbours queues the merges of r with the regions that it reads, that read it, or that read what it
-// reads. At the start every region queues its merges; onlyLater then keeps a pair from being queued by
-// both of its regions.
-func (f *fuser) pushNeighbours(q *queue, r *region, onlyLater bool) {
-	seen := map[*region]bool{r: true}
-	try := func(other *region, producer bool) {
-		if other == nil || seen[other] {
-			return
-		}
-		seen[other] = true
-		producer = producer || r.readsFrom(other)
-		a, b := r, other
-		if producer || !b.readsFrom(a) && b.id < a.id {
-			a, b = b, a
-		}
-		if onlyLater && a != r {
-			return
-		}
-		heap.Push(q, candidate{a, b, f.saving(a, b)})
-	}
-	for _, v := range r.members {
-		f.eachNear(r, v, v, func(other *region) { try(other, false) })
-	}
-	first := map[*ir.Value]*ir.Value{} // the first member that reads each tensor
-	for _, v := range r.members {
-		for _, from := range f.sources[v] {
-			try(f.home[from], true)
-			if first[from] == nil {
-				first[from] = v
-			}
-		}
-	}
-	for _, v := range r.members {
-		for _, from := range f.sources[v] {
-			if first[from] == v {
-				f.eachNear(r, from, v, func(other *region) { try(other, false) })
-			}
-		}
-	}
-}
-
-// eachNear calls do for the regions near r that read v: those next to the given member in the order of the
-// graph.
-func (f *fuser) eachNear(r *region, v, member *ir.Value, do func(*region)) {
-	readers := f.readers[v]
-	byOrder := func(u *ir.Value, n int) int { return f.order[u] - n }
-	at, _ := slices.BinarySearchFunc(readers, f.order[member], byOrder)
-	near := func(list iter.Seq[*ir.Value]) {
-		found, last := 0, r
-		for u := range list {
-			if other := f.home[u]; other != r && other != last {
-				if last = other; found == mostNeighbours {
-					return
-				}
-				found++
-				do(other)
-			}
-		}
-	}
-	near(func(yield func(*ir.Value) bool) {
-		for i := at - 1; i >= 0 && yield(readers[i]); i-- {
-		}
-	})
-	near(slices.Values(readers[at:]))
 }

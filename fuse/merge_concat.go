@@ -221,14 +221,6 @@ func (f *fuser) insertParts(found []*concat) {
 	}
 }
 
-// relink computes again what depends on the order of the graph's values.
-func (f *fuser) relink() {
-	f.link(f.program)
-	for i, r := range f.schedule() {
-		r.rank = i
-	}
-}
-
 // readingParts is the body of the concatenation that reads the parts.
 func (c *concat) readingParts() *ir.Expr {
 	var body *ir.Expr

@@ -12,15 +12,15 @@ import (
 // result stays the same.
 
 // splitDigits splits rows of reductions where the largest tensor is read along digits of them.
-func (f *fuser) splitDigits() {
-	for _, v := range f.g.Values {
-		r := f.home[v]
+func (pt *partition) splitDigits() {
+	for _, v := range pt.g.Values {
+		r := pt.home[v]
 		if r == nil || r.members[0] != v || !storesRowsOnly(r) {
 			continue
 		}
-		if s, n := f.digitRead(r); s != nil {
-			outer := ir.Simplify(ir.Apply(ir.OpFloorDiv, s.Extent, n), f.facts)
-			f.take(r.split([]*ir.Range{s}, f.g.NewRange(s.Name+highSuffix, outer), f.g.NewRange(s.Name+lowSuffix, n)))
+		if s, n := pt.digitRead(r); s != nil {
+			outer := ir.Simplify(ir.Apply(ir.OpFloorDiv, s.Extent, n), pt.facts)
+			pt.take(r.split([]*ir.Range{s}, pt.g.NewRange(s.Name+highSuffix, outer), pt.g.NewRange(s.Name+lowSuffix, n)))
 		}
 	}
 }

@@ -14,18 +14,18 @@ const (
 // fuseHorizontally merges small regions over loops of the same extents that read neither each other nor a
 // common tensor, such as the parameters of an optimizer's step. Each merge saves a launch. Large regions
 // stay apart, because a merge would only take registers from them.
-func (f *fuser) fuseHorizontally() {
-	if f.g.OneKernel {
+func (pt *partition) fuseHorizontally() {
+	if pt.g.OneKernel {
 		return
 	}
 	open := map[string]*region{}
-	for _, r := range f.schedule() {
-		key, small := f.horizontalKey(r)
+	for _, r := range pt.schedule() {
+		key, small := pt.horizontalKey(r)
 		if !small {
 			continue
 		}
 		if a := open[key]; a != nil {
-			if m := f.fuseTwo(a, r); m != nil {
+			if m := pt.fuseTwo(a, r); m != nil {
 				open[key] = m
 				continue
 			}
@@ -36,28 +36,28 @@ func (f *fuser) fuseHorizontally() {
 
 // horizontalKey names the loops of a region and the loop that is contiguous in memory. small says that the
 // region moves few bytes and is of the loop template.
-func (f *fuser) horizontalKey(r *region) (key string, small bool) {
-	if !f.may(r, joins) || f.traffic(r) > horizontalBytes {
+func (fl *flow) horizontalKey(r *region) (key string, small bool) {
+	if !fl.may(r, joins) || fl.traffic(r) > horizontalBytes {
 		return "", false
 	}
 	var b strings.Builder
 	for _, s := range r.space {
 		fmt.Fprintf(&b, "%s %t;", s.Extent, r.cols[s])
 	}
-	fmt.Fprintf(&b, "%d", f.contiguous(r))
+	fmt.Fprintf(&b, "%d", fl.contiguous(r))
 	return b.String(), true
 }
 
 // fuseTwo merges two regions neither of which reads the other; nil where they stay apart.
-func (f *fuser) fuseTwo(a, b *region) *region {
-	if len(f.tensors(a))+len(f.tensors(b)) > horizontalArgs || a.readsFrom(b) || b.readsFrom(a) {
+func (pt *partition) fuseTwo(a, b *region) *region {
+	if len(pt.tensors(a))+len(pt.tensors(b)) > horizontalArgs || a.readsFrom(b) || b.readsFrom(a) {
 		return nil
 	}
-	m, no := f.mergeable(a, b)
+	m, no := pt.mergeable(a, b)
 	if no != nil || len(m.al.to) != len(m.b.space) || len(m.al.from) != len(m.a.space) {
 		return nil
 	}
-	if r := m.region(); f.take(r) {
+	if r := m.region(); pt.take(r) {
 		return r
 	}
 	return nil

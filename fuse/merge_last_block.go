@@ -11,20 +11,20 @@ import (
 // lastBlocks finds the regions that can run as last-block reductions of others, and moves each of them
 // right after the region whose last blocks run it. In the list, each region comes after those that it
 // reads.
-func (f *fuser) lastBlocks(regions []*region) ([]*region, map[*region]*lastBlockPair) {
+func (pt *partition) lastBlocks(regions []*region) ([]*region, map[*region]*lastBlockPair) {
 	of, place := map[*region]*lastBlockPair{}, make(map[*region]float64, len(regions))
 	for i, r := range regions {
 		place[r] = float64(i)
 	}
 	for _, then := range regions {
-		if of[then] != nil || !f.pairable(then) {
+		if of[then] != nil || !pt.pairable(then) {
 			continue
 		}
-		first := f.lastSource(place, then)
-		if first == nil || of[first] != nil || !f.pairable(first) || f.apart(first, then) || first.size.args+then.size.args > mostArgs {
+		first := pt.lastSource(place, then)
+		if first == nil || of[first] != nil || !pt.pairable(first) || pt.apart(first, then) || first.size.args+then.size.args > mostArgs {
 			continue
 		}
-		if p := f.lastBlockPair(first, then); p != nil {
+		if p := pt.lastBlockPair(first, then); p != nil {
 			of[first], of[then] = p, p
 			place[then] = place[first] + 0.5
 		}
@@ -45,10 +45,10 @@ func (p *program) pairable(r *region) bool {
 }
 
 // lastSource is the region that comes last of those whose results r reads.
-func (f *fuser) lastSource(place map[*region]float64, r *region) (last *region) {
+func (pt *partition) lastSource(place map[*region]float64, r *region) (last *region) {
 	for _, v := range r.members {
-		for _, from := range f.sources[v] {
-			if home := f.home[from]; home != nil && home != r && (last == nil || place[home] > place[last]) {
+		for _, from := range pt.sources[v] {
+			if home := pt.home[from]; home != nil && home != r && (last == nil || place[home] > place[last]) {
 				last = home
 			}
 		}
@@ -58,10 +58,10 @@ func (f *fuser) lastSource(place map[*region]float64, r *region) (last *region) 
 
 // lastBlockPair matches two regions: then reads results of first at its own rows, and folds them over the
 // other rows of first. It returns nil where it does anything else.
-func (f *fuser) lastBlockPair(first, then *region) *lastBlockPair {
+func (pr *program) lastBlockPair(first, then *region) *lastBlockPair {
 	al := &alignment{to: map[*ir.Range]*ir.Range{}, from: map[*ir.Range]*ir.Range{}}
-	m := &matcher{alignment: al, facts: f.facts}
-	if f.alignEdges(m, first, then) != nil || m.want != nil || len(al.to) != len(then.space) {
+	m := &matcher{alignment: al, facts: pr.facts}
+	if pr.alignEdges(m, first, then) != nil || m.want != nil || len(al.to) != len(then.space) {
 		return nil
 	}
 	for _, r := range first.space {

@@ -13,28 +13,28 @@ import (
 // an axis, which are not stored.
 
 // mergePlaced gives such values to the regions that compute what they move.
-func (f *fuser) mergePlaced() {
-	for _, v := range f.g.Values {
-		from := f.movedFrom(v)
+func (pt *partition) mergePlaced() {
+	for _, v := range pt.g.Values {
+		from := pt.movedFrom(v)
 		if from == nil {
 			continue
 		}
-		a, b := f.home[from], f.home[v]
-		if a == b || len(b.members) > 1 || !f.readOnlyIn(from, a, b) || !storesRowsOnly(a) || f.keepsConvex(a, b) != nil {
+		a, b := pt.home[from], pt.home[v]
+		if a == b || len(b.members) > 1 || !pt.readOnlyIn(from, a, b) || !storesRowsOnly(a) || pt.keepsConvex(a, b) != nil {
 			continue
 		}
-		f.take(f.placed(a, v, from))
+		pt.take(pt.placed(a, v, from))
 	}
 }
 
 // movedFrom is the sum, or the value computed from it, whose elements v moves; nil if v computes anything, or if
 // the elements are needed at their old places too.
-func (f *fuser) movedFrom(v *ir.Value) *ir.Value {
+func (fl *flow) movedFrom(v *ir.Value) *ir.Value {
 	if v.IsInput() || v.Reduce != nil || v.Body.Op != ir.OpLoad || v.Body.Fill != nil {
 		return nil
 	}
 	from := v.Body.From
-	if from.IsInput() || from.Type != v.Type || f.results[from] || f.updates[v] != nil || passes.PlacesOf(v, v.Body) == nil {
+	if from.IsInput() || from.Type != v.Type || fl.results[from] || fl.updates[v] != nil || passes.PlacesOf(v, v.Body) == nil {
 		return nil
 	}
 	return from
@@ -47,9 +47,9 @@ func storesRowsOnly(r *region) bool {
 }
 
 // placed is a region with one more member, which moves the elements of the member from.
-func (f *fuser) placed(a *region, v, from *ir.Value) *region {
+func (fl *flow) placed(a *region, v, from *ir.Value) *region {
 	m := &region{id: a.id, space: a.space, cols: a.cols, at: maps.Clone(a.at), stored: maps.Clone(a.stored),
-		members: mergeOrdered(a.members, []*ir.Value{v}, f.order)}
+		members: mergeOrdered(a.members, []*ir.Value{v}, fl.order)}
 	m.at[v] = map[*ir.Range]*ir.Expr{}
 	places := passes.PlacesOf(v, v.Body)
 	inside := a.stored[from] // from may have been moved itself, and have places past the end of another axis
@@ -58,8 +58,8 @@ func (f *fuser) placed(a *region, v, from *ir.Value) *region {
 		if !ok {
 			continue
 		}
-		m.at[v][r] = place.At(from, func(own *ir.Range) *ir.Expr { return a.index(from, own.At(), f.facts) })
-		if place.Stride > 1 && !ir.Multiple(r.Extent, place.Stride, f.facts) {
+		m.at[v][r] = place.At(from, func(own *ir.Range) *ir.Expr { return a.index(from, own.At(), fl.facts) })
+		if place.Stride > 1 && !ir.Multiple(r.Extent, place.Stride, fl.facts) {
 			inside = algebra.And(inside, ir.Apply(ir.OpLt, m.at[v][r], r.Extent))
 		}
 	}

@@ -40,19 +40,19 @@ func TestRegionsAreConvex(t *testing.T) {
 					set.members = append(set.members, v)
 				}
 			}
-			want := convexByDefinition(f, set)
+			want := convexByDefinition(f.partition, set)
 			require.Equal(t, want, f.take(set), "members %v", chosen)
 			for _, v := range set.members {
 				require.Equal(t, want, f.home[v] == set)
 			}
-			requireOrdered(t, f)
+			requireOrdered(t, f.partition)
 		}
 	})
 }
 
 // convexByDefinition asks every value outside the set, with the whole of its region, whether it stands
 // between members.
-func convexByDefinition(f *fuser, set *region) bool {
+func convexByDefinition(f *partition, set *region) bool {
 	for _, v := range set.members {
 		for _, u := range f.home[v].members {
 			if !set.has(u) {
@@ -83,7 +83,7 @@ func convexByDefinition(f *fuser, set *region) bool {
 }
 
 // requireOrdered requires that every region ranks behind those that it reads.
-func requireOrdered(t rapid.TB, f *fuser) {
+func requireOrdered(t rapid.TB, f *partition) {
 	t.Helper()
 	ranks := map[int]*region{}
 	for _, v := range f.g.Values {
@@ -124,7 +124,7 @@ func TestNoKernelWaitsForItself(t *testing.T) {
 			work, err := Normalize(g, Options{})
 			require.NoError(t, err)
 			f := formed(work, Options{Device: ir.Devices()[0]}, nil)
-			requireOrdered(t, f)
+			requireOrdered(t, f.partition)
 			compareAtSizes(t, c.src)
 		})
 	}
