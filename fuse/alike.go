@@ -54,28 +54,30 @@ func (c *encoding) region(r *region) {
 	}
 }
 
+// bodies are the kernels that have bodies of their own, by the bytes of their regions.
+type bodies map[string]lowered
+
 // kernel lowers a region, or gives it the body of a region that is alike. A kernel that shares
-// a launch with another one is always lowered, and has a body of its own.
-func (f *fuser) kernel(r *region, buffers map[*ir.Value]*ir.Buffer, done map[*region]*kernel,
-	bodies map[string]lowered) *ir.Kernel {
-	if lo := done[r]; lo != nil {
+// a launch with another one is lowered already, and has a body of its own.
+func (bs bodies) kernel(r *region, ls *lowerings) *ir.Kernel {
+	if lo := ls.done[r]; lo != nil {
 		return lo.k
 	}
-	c := encode(r, buffers, f.program)
-	first, ok := bodies[string(c.bytes)]
+	c := encode(r, ls.buffers, ls.program)
+	first, ok := bs[string(c.bytes)]
 	if !ok {
-		k := f.lower(r, buffers, nil, done)
-		bodies[string(c.bytes)] = lowered{k, c.values}
+		k := ls.lower(r, nil)
+		bs[string(c.bytes)] = lowered{k, c.values}
 		return k
 	}
 	k := *first.kernel
-	k.Name, k.Like, k.Members, k.Args = kernelName(f.g, r), first.kernel, r.members, nil
+	k.Name, k.Like, k.Members, k.Args = kernelName(ls.g, r), first.kernel, r.members, nil
 	at := map[*ir.Value]*ir.Value{}
 	for i, v := range first.values {
 		at[v] = c.values[i]
 	}
 	for _, a := range first.kernel.Args {
-		b := buffers[at[a.Buffer.Value]]
+		b := ls.buffers[at[a.Buffer.Value]]
 		k.Args = append(k.Args, &ir.Arg{Index: a.Index, Name: b.Name, Type: b.Type, Buffer: b, Write: a.Write})
 	}
 	return &k

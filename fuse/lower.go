@@ -17,24 +17,31 @@ type lowering struct {
 	*kernel
 }
 
+// lowerings are the kernels that regions have become so far.
+type lowerings struct {
+	*program
+	buffers map[*ir.Value]*ir.Buffer
+	done    map[*region]*kernel
+}
+
 // lower makes a kernel of a region. If p is given, the region is one of two that may share a launch; the
-// second is lowered after the first. done holds the kernels that are lowered already.
-func (pr *program) lower(r *region, buffers map[*ir.Value]*ir.Buffer, p *lastBlockPair, done map[*region]*kernel) *ir.Kernel {
+// second is lowered after the first.
+func (ls *lowerings) lower(r *region, p *lastBlockPair) *ir.Kernel {
 	lo := &lowering{&kernel{paired: p != nil, joined: map[*ir.Range]*ir.Expr{},
-		scope: &scope{program: pr, r: r, buffers: buffers, args: map[*ir.Value]*ir.Arg{}, value: map[*ir.Value]*ir.Expr{}}}}
-	done[r] = lo.kernel
-	lo.k = &ir.Kernel{Name: kernelName(pr.g, r), Template: templateOf(r), Members: r.members, Numerics: pr.g.Numerics}
+		scope: &scope{program: ls.program, r: r, buffers: ls.buffers, args: map[*ir.Value]*ir.Arg{}, value: map[*ir.Value]*ir.Expr{}}}}
+	ls.done[r] = lo.kernel
+	lo.k = &ir.Kernel{Name: kernelName(ls.g, r), Template: templateOf(r), Members: r.members, Numerics: ls.g.Numerics}
 	lo.orderSpace()
 	switch {
 	case p != nil && p.first == r:
 		lo.rows, lo.parts = lo.k.Rows, maps.Clone(p.parts)
 	case p != nil:
-		lo.follow(done[p.first], p)
+		lo.follow(ls.done[p.first], p)
 	}
 	for _, v := range r.members {
 		lo.member(v)
 	}
-	if pr.g.HasState() {
+	if ls.g.HasState() {
 		lo.orderStores()
 	}
 	lo.boundArgs()
@@ -66,7 +73,7 @@ func (pr *program) lower(r *region, buffers map[*ir.Value]*ir.Buffer, p *lastBlo
 	}
 	template, variants, cached := lo.variants()
 	lo.k.Template = template
-	pr.cover(lo.k, variants)
+	ls.cover(lo.k, variants)
 	for _, v := range lo.k.Variants {
 		lo.setCacheHints(v, cached)
 	}

@@ -98,14 +98,14 @@ func (r *region) ofEachRow(v *ir.Value) bool {
 }
 
 // together lowers two regions for one launch, and reports whether the last blocks of the first run the
-// other. Where they do not, neither is in done, and each becomes a kernel of its own.
-func (f *fuser) together(p *lastBlockPair, buffers map[*ir.Value]*ir.Buffer, done map[*region]*kernel) bool {
-	first := f.lower(p.first, buffers, p, done)
-	f.lower(p.then, buffers, p, done)
-	lastBlockKernel{done[p.first]}.lastBlock(done[p.then])
+// other. Where they do not, neither is lowered.
+func (ls *lowerings) together(p *lastBlockPair) bool {
+	first := ls.lower(p.first, p)
+	ls.lower(p.then, p)
+	lastBlockKernel{ls.done[p.first]}.lastBlock(ls.done[p.then])
 	if first.LastBlock == nil {
-		delete(done, p.first)
-		delete(done, p.then)
+		delete(ls.done, p.first)
+		delete(ls.done, p.then)
 	}
 	return first.LastBlock != nil
 }

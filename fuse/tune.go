@@ -104,14 +104,14 @@ func alternatives(s ir.Schedule) []ir.Schedule {
 
 // choose inserts the chosen variant before the one that it replaces, for the sizes that meet
 // the conditions of both.
-func (f *fuser) choose(p *ir.Plan, k *ir.Kernel) {
-	if len(f.choices) == 0 {
+func (pr *program) choose(choices []Choice, p *ir.Plan, k *ir.Kernel) {
+	if len(choices) == 0 {
 		return
 	}
 	id := KernelID(p, k)
 	var variants []*ir.Variant
 	for i, v := range k.Variants {
-		for _, c := range f.choices {
+		for _, c := range choices {
 			if c.Kernel == id && c.Class == i && c.fits(k.Variants) {
 				other := *k.Variants[c.Variant]
 				other.When, other.Schedule = ir.Both(v.When, other.When), c.Schedule
@@ -124,7 +124,7 @@ func (f *fuser) choose(p *ir.Plan, k *ir.Kernel) {
 		}
 		variants = append(variants, v)
 	}
-	f.cover(k, variants)
+	pr.cover(k, variants)
 }
 
 // fits reports whether a choice is one that Candidates could have listed. Others come from
