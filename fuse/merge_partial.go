@@ -19,42 +19,54 @@ import (
 const mostPartials = 4
 
 // joinPartials merges regions of partial results over chunks of rows into the regions of those rows.
-func (f *fuser) joinPartials() {
-	for _, v := range f.g.Values {
-		c := f.home[v]
-		if c == nil || c.members[0] != v || !f.partialRegion(c) {
+func (pt *partition) joinPartials() {
+	for _, v := range pt.g.Values {
+		c := pt.home[v]
+		if c == nil || c.members[0] != v || !pt.isPartial(c) {
 			continue
 		}
 		seen := map[*region]bool{c: true}
-		for _, from := range f.sources[v] {
-			for _, u := range append([]*ir.Value{from}, f.readers[from]...) {
-				r := f.home[u]
+		for _, from := range pt.sources[v] {
+			for _, u := range append([]*ir.Value{from}, pt.readers[from]...) {
+				r := pt.home[u]
 				if r == nil || seen[r] {
 					continue
 				}
 				seen[r] = true
-				if f.joinPartial(r, c) {
-					seen[f.home[v]] = true
+				if pt.joinPartial(r, c) {
+					seen[pt.home[v]] = true
 				}
-				if f.home[v] != c {
+				if pt.home[v] != c {
 					break
 				}
 			}
-			if f.home[v] != c {
+			if pt.home[v] != c {
 				break
 			}
 		}
 	}
 }
 
-// partialRegion reports whether all members of a region are folds of floats over the same chunk of rows,
+// joinPartial merges the region c of partial results into the region r of rows where both loop over the
+// same tensors, and reports whether it did.
+func (pt *partition) joinPartial(r, c *region) bool {
+	a := &accumulation{flow: pt.flow, r: r, c: c, chunk: chunkOf(c.members[0], pt.facts), m: &matcher{facts: pt.facts}}
+	if len(r.accumulated) == 0 && !a.splitRows() || !a.align() {
+		return false
+	}
+	j := a.region()
+	return a.overSameColumns(j) && a.overSameRows() && a.folds() <= mostPartials && pt.may(a.r, isAccumulated) &&
+		pt.keepsConvex(r, c) == nil && pt.oneSum(a.r, c) == nil && a.sharesReads() && pt.take(j)
+}
+
+// isPartial reports whether all members of a region are folds of floats over the same chunk of rows,
 // with no predicate but the bound of the last chunk.
-func (f *fuser) partialRegion(c *region) bool {
+func (fl *flow) isPartial(c *region) bool {
 	if len(c.accumulated) > 0 {
 		return false
 	}
 	for _, v := range c.members {
-		if v.Reduce == nil || form.ScanOf(v) != nil || v.Reduce.Op.IsArg() || !v.Type.IsFloat() || f.results[v] || f.chunked(v) == nil {
+		if v.Reduce == nil || form.ScanOf(v) != nil || v.Reduce.Op.IsArg() || !v.Type.IsFloat() || fl.results[v] || chunkOf(v, fl.facts) == nil {
 			return false
 		}
 		if c.inputs[v] {
@@ -64,106 +76,56 @@ func (f *fuser) partialRegion(c *region) bool {
 	return true
 }
 
-// chunked returns the predicate part*n + point < rows of a fold over a chunk; nil for other values.
-func (f *fuser) chunked(v *ir.Value) *ir.Expr {
+// chunk is a part of n rows: a fold over it has the predicate part*n + point < rows.
+type chunk struct {
+	row, rows      *ir.Expr // the two sides
+	part, n, point *ir.Expr
+}
+
+// chunkOf returns the chunk that a value folds; nil for other values.
+func chunkOf(v *ir.Value, facts ir.Facts) *chunk {
 	where := v.Reduce.Where
 	if where == nil || where.Op != ir.OpLt || len(ir.FreeRanges(where.Args[1])) > 0 {
 		return nil
 	}
-	outer, n, inner := (&matcher{facts: f.facts}).mixed(where.Args[0])
-	if n == nil || outer.Op != ir.OpRange || inner.Op != ir.OpRange {
+	part, n, point := (&matcher{facts: facts}).mixed(where.Args[0])
+	if n == nil || part.Op != ir.OpRange || point.Op != ir.OpRange {
 		return nil
 	}
-	if !slices.Contains(v.Axes, outer.Range) || !slices.Contains(v.Reduce.Ranges, inner.Range) {
+	if !slices.Contains(v.Axes, part.Range) || !slices.Contains(v.Reduce.Ranges, point.Range) {
 		return nil
 	}
-	return where
+	return &chunk{where.Args[0], where.Args[1], part, n, point}
 }
 
-// joinPartial merges the region c of partial results into the region r of rows where both loop over the
-// same tensors, and reports whether it did.
-func (f *fuser) joinPartial(r, c *region) bool {
-	first := c.members[0]
-	guard := f.chunked(first)
-	m := &matcher{facts: f.facts}
-	part, n, point := m.mixed(guard.Args[0])
-	if len(r.accumulated) == 0 {
-		rows := f.chunkedRanges(r, c, guard)
-		if rows == nil {
-			return false
-		}
-		name := rows[0].Name
-		outer, inner := f.g.NewRange(name+"_part", part.Range.Extent), f.g.NewRange(name, n)
-		r = r.split(rows, outer, inner)
-		r.inside = ir.Apply(ir.OpLt, ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, outer.At(), n), inner.At()), guard.Args[1])
-	}
-	m.alignment = &alignment{to: map[*ir.Range]*ir.Range{}, from: map[*ir.Range]*ir.Range{}}
-	if f.readsAtDigits(first) {
-		if !f.pairChunks(m, r, c) {
-			return false
-		}
-	}
-	if no := f.alignEdges(m, r, c); no != nil || m.want != nil {
+// accumulation is a region of partial results that are to be accumulated in the loop over the rows of another region.
+type accumulation struct {
+	*flow
+	r, c  *region  // of the rows, of the partial results
+	chunk *chunk   // that the first member of c folds
+	m     *matcher // of the loops of r and c
+}
+
+// splitRows cuts the rows of r into the chunks of c; false where c folds no rows of r.
+func (a *accumulation) splitRows() bool {
+	rows := a.chunkedRanges()
+	if rows == nil {
 		return false
 	}
-	f.alignSharedReads(m, r, c)
-	if m.want != nil || len(m.to) != len(c.space) || len(m.from) != len(r.space) {
-		return false
-	}
-	accumulated, cols := map[*ir.Range]bool{}, map[*ir.Range]bool{}
-	for _, rc := range c.space {
-		switch to := m.to[rc]; {
-		case c.cols[rc]:
-			accumulated[to] = true
-		case rc != f.rangeOf(c, first, part) && !r.accumulated[to]:
-			cols[to] = true
-		}
-	}
-	if point == nil {
-		return false
-	}
-	j := merged(r, c, m.alignment, f.order)
-	j.accumulated, j.inside, j.cols = accumulated, r.inside, cols
-	return f.accumulable(r, c, j, m.alignment) && f.take(j)
-}
-
-// rangeOf returns the range of a region to which an index of its member is equal; nil for other indices.
-func (f *fuser) rangeOf(r *region, v *ir.Value, e *ir.Expr) *ir.Range {
-	return r.index(v, e, f.facts).Range
-}
-
-// readsAtDigits reports whether a fold over a chunk reads tensors at quotients and remainders (digits) of
-// part*n + point: its rows are several axes of the tensors, taken as one.
-func (f *fuser) readsAtDigits(v *ir.Value) bool {
-	index := ir.Simplify(f.chunked(v).Args[0], f.facts)
-	for _, l := range f.loads[v] {
-		for _, e := range l.Args {
-			if e := ir.Simplify(e, f.facts); e.Op == ir.OpFloorDiv && ir.Equal(e.Args[0], index) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// pairChunks pairs the part and the point of a chunk in both regions. An index that is a digit of the row does
-// not show which loop it is, so from here on indices match if they are equal.
-func (f *fuser) pairChunks(m *matcher, r, c *region) bool {
-	first := c.members[0]
-	part, _, point := m.mixed(f.chunked(first).Args[0])
-	outer, _, inner := m.mixed(r.inside.Args[0])
-	partC, pointC := f.rangeOf(c, first, part), f.rangeOf(c, first, point)
-	m.equal = true
-	return outer != nil && partC != nil && pointC != nil && m.pair(outer.Range, partC) && m.pair(inner.Range, pointC)
+	name := rows[0].Name
+	outer, inner := a.g.NewRange(name+"_part", a.chunk.part.Range.Extent), a.g.NewRange(name, a.chunk.n)
+	a.r = a.r.split(rows, outer, inner)
+	a.r.inside = ir.Apply(ir.OpLt, ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, outer.At(), a.chunk.n), inner.At()), a.chunk.rows)
+	return true
 }
 
 // chunkedRanges returns the ranges of r that c cuts into chunks, outermost first. It is the range that indexes a
 // tensor in r at the axis where part*n + point indexes it in c, or the ranges at the axes that its digits index.
-func (f *fuser) chunkedRanges(r, c *region, guard *ir.Expr) []*ir.Range {
-	m, index := &matcher{facts: f.facts}, ir.Simplify(guard.Args[0], f.facts)
-	for _, lc := range f.loads[c.members[0]] {
-		for _, u := range r.members {
-			reads := f.loads[u]
+func (a *accumulation) chunkedRanges() []*ir.Range {
+	index := ir.Simplify(a.chunk.row, a.facts)
+	for _, lc := range a.loads[a.c.members[0]] {
+		for _, u := range a.r.members {
+			reads := a.loads[u]
 			if u == lc.From { // a member that c reads
 				reads = append([]*ir.Expr{ir.Load(u, algebra.UnitIndices(u.Axes), nil)}, reads...)
 			}
@@ -171,7 +133,7 @@ func (f *fuser) chunkedRanges(r, c *region, guard *ir.Expr) []*ir.Range {
 				if lr.From != lc.From {
 					continue
 				}
-				if rows := m.rowsAt(site{r, u, lr}, lc, index, guard.Args[1]); rows != nil {
+				if rows := a.m.rowsAt(site{a.r, u, lr}, lc, index, a.chunk.rows); rows != nil {
 					return rows
 				}
 			}
@@ -204,42 +166,107 @@ func (m *matcher) rowsAt(s site, lc, index, rows *ir.Expr) (out []*ir.Range) {
 	return nil
 }
 
-// accumulable reports whether c may be accumulated in the loop over r's rows, as the region j: the columns
-// are the same and few enough to keep, no other region stands between the two, few values are kept, and
-// most of what c reads are tensors that r reads too.
-func (f *fuser) accumulable(r, c, j *region, al *alignment) bool {
-	accumulated, cols := j.accumulated, j.cols
-	if len(cols) == 0 || len(r.cols) > 0 && !algebra.SameRanges(ordered(r.space, cols), r.cols) || len(r.accumulated) > 0 && !algebra.SameRanges(ordered(r.space, accumulated), r.accumulated) {
+// align pairs all loops of the two regions; false where they cannot be paired.
+func (a *accumulation) align() bool {
+	a.m.alignment = &alignment{to: map[*ir.Range]*ir.Range{}, from: map[*ir.Range]*ir.Range{}}
+	if a.readsAtDigits() && !a.pairChunks() {
 		return false
 	}
-	if f.estimate(algebra.Product(ordered(r.space, cols))) > forecast.AccumulateColumns {
+	if no := a.alignEdges(a.m, a.r, a.c); no != nil || a.m.want != nil {
 		return false
 	}
+	a.alignSharedReads(a.m, a.r, a.c)
+	return a.m.want == nil && len(a.m.to) == len(a.c.space) && len(a.m.from) == len(a.r.space)
+}
+
+// readsAtDigits reports whether c reads tensors at quotients and remainders (digits) of part*n + point: its rows
+// are several axes of the tensors, taken as one.
+func (a *accumulation) readsAtDigits() bool {
+	index := ir.Simplify(a.chunk.row, a.facts)
+	for _, l := range a.loads[a.c.members[0]] {
+		for _, e := range l.Args {
+			if e := ir.Simplify(e, a.facts); e.Op == ir.OpFloorDiv && ir.Equal(e.Args[0], index) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// pairChunks pairs the part and the point of a chunk in both regions. An index that is a digit of the row does
+// not show which loop it is, so from here on indices match if they are equal.
+func (a *accumulation) pairChunks() bool {
+	outer, _, inner := a.m.mixed(a.r.inside.Args[0])
+	part, point := a.loopOf(a.chunk.part), a.loopOf(a.chunk.point)
+	a.m.equal = true
+	return outer != nil && part != nil && point != nil && a.m.pair(outer.Range, part) && a.m.pair(inner.Range, point)
+}
+
+// loopOf returns the loop of c to which an index of its first member is equal; nil for other indices.
+func (a *accumulation) loopOf(e *ir.Expr) *ir.Range {
+	return a.c.index(a.c.members[0], e, a.facts).Range
+}
+
+// region is the union of the two: it accumulates over the rows of a chunk, for each of the columns.
+func (a *accumulation) region() *region {
+	j := merged(a.r, a.c, a.m.alignment, a.order)
+	j.accumulated, j.inside, j.cols = map[*ir.Range]bool{}, a.r.inside, map[*ir.Range]bool{}
+	for _, loop := range a.c.space {
+		switch to := a.m.to[loop]; {
+		case a.c.cols[loop]:
+			j.accumulated[to] = true
+		case loop != a.loopOf(a.chunk.part) && !a.r.accumulated[to]:
+			j.cols[to] = true
+		}
+	}
+	return j
+}
+
+// overSameColumns reports whether the union has the columns and the accumulated rows that r has, if it has any, and
+// columns few enough to keep.
+func (a *accumulation) overSameColumns(j *region) bool {
+	cols, accumulated := ordered(a.r.space, j.cols), ordered(a.r.space, j.accumulated)
+	if len(j.cols) == 0 || len(a.r.cols) > 0 && !algebra.SameRanges(cols, a.r.cols) || len(a.r.accumulated) > 0 && !algebra.SameRanges(accumulated, a.r.accumulated) {
+		return false
+	}
+	return a.estimate(algebra.Product(cols)) <= forecast.AccumulateColumns
+}
+
+// overSameRows reports whether all members of c fold the chunks of rows that r goes through.
+func (a *accumulation) overSameRows() bool {
 	rename := map[*ir.Range]*ir.Expr{}
-	for rc, to := range al.to {
-		rename[rc] = to.At()
+	for loop, to := range a.m.to {
+		rename[loop] = to.At()
 	}
-	for _, v := range c.members {
-		own := ir.Substitute(f.chunked(v), c.at[v])
-		if !ir.SameIndex(ir.Substitute(own.Args[0], rename), r.inside.Args[0], f.facts) || !ir.SameSize(own.Args[1], r.inside.Args[1]) {
+	inside := a.r.inside.Args
+	for _, v := range a.c.members {
+		own := ir.Substitute(v.Reduce.Where, a.c.at[v])
+		if !ir.SameIndex(ir.Substitute(own.Args[0], rename), inside[0], a.facts) || !ir.SameSize(own.Args[1], inside[1]) {
 			return false
 		}
 	}
-	folds := len(c.members)
-	for _, v := range r.members {
-		if v.Reduce != nil && r.accumulates(v) {
-			folds++
+	return true
+}
+
+// folds is how many results the union accumulates.
+func (a *accumulation) folds() int {
+	n := len(a.c.members)
+	for _, v := range a.r.members {
+		if v.Reduce != nil && a.r.accumulates(v) {
+			n++
 		}
 	}
-	if folds > mostPartials || !f.may(r, isAccumulated) || f.keepsConvex(f.home[r.members[0]], c) != nil || f.oneSum(r, c) != nil {
-		return false
-	}
+	return n
+}
+
+// sharesReads reports whether most of what c reads are tensors that r reads too, or computes.
+func (a *accumulation) sharesReads() bool {
 	shared, all := 0.0, 0.0
-	for _, v := range c.members {
-		for _, from := range f.sources[v] {
-			size := f.bytes(from)
+	for _, v := range a.c.members {
+		for _, from := range a.sources[v] {
+			size := a.bytes(from)
 			all += size
-			if r.has(from) || r.inputs[from] {
+			if a.r.has(from) || a.r.inputs[from] {
 				shared += size
 			}
 		}
