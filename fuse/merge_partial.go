@@ -51,7 +51,7 @@ func (pt *partition) joinPartials() {
 // same tensors, and reports whether it did.
 func (pt *partition) joinPartial(r, c *region) bool {
 	a := &accumulation{flow: pt.flow, r: r, c: c, chunk: chunkOf(c.members[0], pt.facts), m: &matcher{facts: pt.facts}}
-	if len(r.accumulated) == 0 && !a.splitRows() || !a.align() {
+	if len(r.accumulated) == 0 && !a.splitRows() || !a.pairLoops() {
 		return false
 	}
 	j := a.region()
@@ -166,8 +166,8 @@ func (m *matcher) rowsAt(s site, lc, index, rows *ir.Expr) (out []*ir.Range) {
 	return nil
 }
 
-// align pairs all loops of the two regions; false where they cannot be paired.
-func (a *accumulation) align() bool {
+// pairLoops pairs all loops of the two regions; false where they cannot be paired.
+func (a *accumulation) pairLoops() bool {
 	a.m.alignment = &alignment{to: map[*ir.Range]*ir.Range{}, from: map[*ir.Range]*ir.Range{}}
 	if a.readsAtDigits() && !a.pairChunks() {
 		return false

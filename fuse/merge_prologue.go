@@ -9,7 +9,6 @@ import (
 	"github.com/fusec/fusec/fuse/forecast"
 	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
-	"github.com/fusec/fusec/ir/diag"
 )
 
 // mergePrologues makes a row program the prologue of a product: folds over an axis and what follows from
@@ -37,11 +36,11 @@ func (f *fuser) mergePrologues() {
 }
 
 // rowPrograms lists the regions that fold rows and that a region reads.
-func (f *fuser) rowPrograms(b *region) []*region {
+func (pt *partition) rowPrograms(b *region) []*region {
 	var out []*region
 	for _, u := range b.members {
-		for _, from := range f.sources[u] {
-			if a := f.home[from]; a != nil && a != b && f.foldsRows(a) && !slices.Contains(out, a) {
+		for _, from := range pt.sources[u] {
+			if a := pt.home[from]; a != nil && a != b && pt.foldsRows(a) && !slices.Contains(out, a) {
 				out = append(out, a)
 			}
 		}
@@ -88,51 +87,41 @@ func (p *program) foldsRows(r *region) bool {
 }
 
 // prologue merges the row program a into the region b of the product v.
-func (f *fuser) prologue(a, b *region, v *ir.Value) (*region, *form.Refusal) {
-	span := v.Origin.Span
-	if no := f.servesOnly(a, b, v); no != nil {
-		return nil, no
-	}
-	if no := f.keepsConvex(a, b); no != nil {
-		return nil, no
-	}
-	al := &alignment{to: map[*ir.Range]*ir.Range{}, from: map[*ir.Range]*ir.Range{}}
-	m := &matcher{alignment: al, facts: f.facts}
-	if no := f.alignEdges(m, a, b); no != nil {
-		return nil, no
-	}
-	if m.want == nil { // if only results of folds are read, this pairs the columns
-		f.alignSharedReads(m, a, b)
-	}
-	if m.want != nil || len(al.from) != len(a.space) {
-		return nil, form.Refuse(ir.ReasonIndexMismatch, span, "%s does not multiply the elements that the rows of %s are reduced from", v.Name, a.members[len(a.members)-1].Name)
-	}
-	for _, rb := range b.space {
-		if ra := al.to[rb]; b.cols[rb] != (ra != nil && a.cols[ra]) {
-			return nil, form.Refuse(ir.ReasonDifferentRanges, span, "%s sums over %s, and the rows of %s are reduced over %s",
-				v.Name, form.Shape(ordered(b.space, b.cols)), a.members[len(a.members)-1].Name, form.Shape(ordered(a.space, a.cols)))
+func (pt *partition) prologue(a, b *region, v *ir.Value) (*region, *form.Refusal) {
+	p := &prologue{flow: pt.flow, a: a, b: b, v: v}
+	convex := func() *form.Refusal { return pt.keepsConvex(a, b) }
+	for _, refusal := range []func() *form.Refusal{p.servesOnly, convex, p.pairLoops, p.oneSide, p.fitsOnChip, p.pays} {
+		if no := refusal(); no != nil {
+			return nil, no
 		}
 	}
-	if no := f.oneSide(a, b, v, al); no != nil {
-		return nil, no
-	}
-	if no := f.worthPrologue(a, b, unpaired(b.space, al.to), span); no != nil {
-		return nil, no
-	}
-	out := merged(b, a, &alignment{to: al.from, from: al.to}, f.order) // the region is over the product's ranges
-	out.product = v
-	return out, nil
+	return p.region(), nil
+}
+
+// prologue is a row program that is to be the prologue of a product.
+type prologue struct {
+	*flow
+	a, b *region    // of the row program, of the product
+	v    *ir.Value  // the product
+	al   *alignment // of b to a
+}
+
+// region is the union of the two, over the ranges of the product.
+func (p *prologue) region() *region {
+	out := merged(p.b, p.a, &alignment{to: p.al.from, from: p.al.to}, p.order)
+	out.product = p.v
+	return out
 }
 
 // servesOnly refuses a row program that another kernel reads too, or of which the product's epilogue reads
 // more than results of folds.
-func (f *fuser) servesOnly(a, b *region, v *ir.Value) *form.Refusal {
-	for _, u := range a.members {
-		if f.results[u] {
+func (p *prologue) servesOnly() *form.Refusal {
+	for _, u := range p.a.members {
+		if p.results[u] {
 			return form.WrittenAnyway(u.Origin.Span, u, nil)
 		}
-		for _, reader := range f.readers[u] {
-			if reader != v && !a.has(reader) && !(b.has(reader) && u.Reduce != nil) {
+		for _, reader := range p.readers[u] {
+			if reader != p.v && !p.a.has(reader) && !(p.b.has(reader) && u.Reduce != nil) {
 				return form.WrittenAnyway(reader.Origin.Span, u, reader)
 			}
 		}
@@ -140,27 +129,102 @@ func (f *fuser) servesOnly(a, b *region, v *ir.Value) *form.Refusal {
 	return nil
 }
 
+// pairLoops pairs the loops of the row program with those of the product, its columns with what the product sums over.
+func (p *prologue) pairLoops() *form.Refusal {
+	a, b, last := p.a, p.b, p.a.members[len(p.a.members)-1]
+	p.al = &alignment{to: map[*ir.Range]*ir.Range{}, from: map[*ir.Range]*ir.Range{}}
+	m := &matcher{alignment: p.al, facts: p.facts}
+	if no := p.alignEdges(m, a, b); no != nil {
+		return no
+	}
+	if m.want == nil { // if only results of folds are read, this pairs the columns
+		p.alignSharedReads(m, a, b)
+	}
+	if m.want != nil || len(p.al.from) != len(a.space) {
+		return form.Refuse(ir.ReasonIndexMismatch, p.v.Origin.Span, "%s does not multiply the elements that the rows of %s are reduced from", p.v.Name, last.Name)
+	}
+	for _, rb := range b.space {
+		if ra := p.al.to[rb]; b.cols[rb] != (ra != nil && a.cols[ra]) {
+			return form.Refuse(ir.ReasonDifferentRanges, p.v.Origin.Span, "%s sums over %s, and the rows of %s are reduced over %s",
+				p.v.Name, form.Shape(ordered(b.space, b.cols)), last.Name, form.Shape(ordered(a.space, a.cols)))
+		}
+	}
+	return nil
+}
+
 // oneSide refuses a row program whose rows are not those of one side of the product.
-func (f *fuser) oneSide(a, b *region, v *ir.Value, al *alignment) *form.Refusal {
-	folded := map[*ir.Range]bool{}
+func (p *prologue) oneSide() *form.Refusal {
+	v, folded := p.v, map[*ir.Range]bool{}
 	for _, axis := range v.Axes {
 		if algebra.IsUnit(axis) {
 			continue
 		}
-		for r := range ir.FreeRanges(b.at[v][axis]) {
-			if ra := al.to[r]; ra != nil && !a.cols[ra] {
+		for r := range ir.FreeRanges(p.b.at[v][axis]) {
+			if ra := p.al.to[r]; ra != nil && !p.a.cols[ra] {
 				folded[axis] = true
 			}
 		}
 	}
 	left, right := form.SidesOf(v)
-	if left != nil && (loadsOf(right, a) || !algebra.Subset(folded, form.AxesIn(v, left))) {
+	if left != nil && (loadsOf(right, p.a) || !algebra.Subset(folded, form.AxesIn(v, left))) {
 		left, right = right, left
 	}
-	if left == nil || loadsOf(right, a) || !algebra.Subset(folded, form.AxesIn(v, left)) || algebra.Subset(form.AxesIn(v, right), form.AxesIn(v, left)) {
+	if left == nil || loadsOf(right, p.a) || !algebra.Subset(folded, form.AxesIn(v, left)) || algebra.Subset(form.AxesIn(v, right), form.AxesIn(v, left)) {
 		return form.Refuse(ir.ReasonIndexMismatch, v.Origin.Span, "both operands of %s are computed from the same rows", v.Name)
 	}
-	return crosses(v, left, right, &computed{in: []*region{a, b}, axes: map[*ir.Value]map[*ir.Range]bool{}})
+	return crosses(v, left, right, &computed{in: []*region{p.a, p.b}, axes: map[*ir.Value]map[*ir.Range]bool{}})
+}
+
+// length is the number of elements of a row.
+func (p *prologue) length() *ir.Expr { return algebra.Product(ordered(p.a.space, p.a.cols)) }
+
+// fitsOnChip refuses a row program where a block cannot hold the rows of a tile.
+func (p *prologue) fitsOnChip() *form.Refusal {
+	span, length := p.v.Origin.Span, p.length()
+	if algebra.Product(p.b.space).IsConst(0) {
+		return form.Refuse(ir.ReasonNoGain, span, "it has no elements")
+	}
+	if length.Op != ir.OpConst {
+		return form.Refuse(ir.ReasonResources, span, "whether rows of %s elements fit on chip depends on the size: with a number in its place they may", length)
+	}
+	if length.Int < forecast.SplitKPoints {
+		return form.Refuse(ir.ReasonResources, span, "rows of %d elements are too short to be computed and multiplied by the same threads: at least %d", length.Int, forecast.SplitKPoints)
+	}
+	if rowProductShared(rowProductDepth(length.Int)) > p.device.SharedBlock-rowProductReserve {
+		return form.Refuse(ir.ReasonResources, span, "rows of %d elements in f32 do not fit in the shared memory of a block, %d bytes", length.Int, p.device.SharedBlock)
+	}
+	return nil
+}
+
+// pays refuses a row program where larger tiles would multiply faster, or where folding the rows again for each tile
+// along other axes takes longer than one more kernel.
+func (p *prologue) pays() *form.Refusal {
+	span, others := p.v.Origin.Span, unpaired(p.b.space, p.al.to)
+	var rows []*ir.Range
+	for _, r := range p.a.space {
+		if !p.a.cols[r] {
+			rows = append(rows, r)
+		}
+	}
+	m, n := p.estimate(algebra.Product(rows)), p.estimate(algebra.Product(others))
+	shapes := shapesOf[ir.FMAUnit]
+	if large := math.Ceil(m/float64(shapes.large.m)) * math.Ceil(n/float64(shapes.large.n)); large >= float64(shapes.least) {
+		return form.Refuse(ir.ReasonNoGain, span, "the product is large enough for larger tiles, which are faster than keeping whole rows on chip")
+	}
+	slots, handed := 0, 0.0
+	for _, u := range p.a.members {
+		slots += form.CostOf(u.Body).Slots
+		if !p.readOnlyIn(u, p.a) {
+			handed += p.bytes(u)
+		}
+	}
+	const perSlot = 2 // a device's rate counts two operations for each issue slot
+	again := (math.Ceil(n/rowProductTileN) - 1) * m * float64(p.length().Int) * float64(slots) * perSlot / p.device.F32Rate
+	if saved := p.device.Launch + 2*handed/p.device.Bandwidth; again > saved {
+		return form.Refuse(ir.ReasonNoGain, span, "computing the rows again for every %d columns of %s takes about %.1f us, a kernel of their own %.1f us",
+			rowProductTileN, form.Shape(others), again*1e6, saved*1e6)
+	}
+	return nil
 }
 
 // crosses refuses a product whose elements are not what their indices say: a softmax of equal scores is the same for
@@ -229,47 +293,4 @@ func loadsOf(e *ir.Expr, r *region) bool {
 		}
 	}
 	return false
-}
-
-// worthPrologue refuses where a block cannot hold the rows of a tile, where larger tiles would multiply
-// faster, or where folding the rows again for each tile along others takes longer than one more kernel.
-func (f *fuser) worthPrologue(a, b *region, others []*ir.Range, span diag.Span) *form.Refusal {
-	if algebra.Product(b.space).IsConst(0) {
-		return form.Refuse(ir.ReasonNoGain, span, "it has no elements")
-	}
-	length := algebra.Product(ordered(a.space, a.cols))
-	if length.Op != ir.OpConst {
-		return form.Refuse(ir.ReasonResources, span, "whether rows of %s elements fit on chip depends on the size: with a number in its place they may", length)
-	}
-	if length.Int < forecast.SplitKPoints {
-		return form.Refuse(ir.ReasonResources, span, "rows of %d elements are too short to be computed and multiplied by the same threads: at least %d", length.Int, forecast.SplitKPoints)
-	}
-	if rowProductShared(rowProductDepth(length.Int)) > f.device.SharedBlock-rowProductReserve {
-		return form.Refuse(ir.ReasonResources, span, "rows of %d elements in f32 do not fit in the shared memory of a block, %d bytes", length.Int, f.device.SharedBlock)
-	}
-	var rows []*ir.Range
-	for _, r := range a.space {
-		if !a.cols[r] {
-			rows = append(rows, r)
-		}
-	}
-	m, n := f.estimate(algebra.Product(rows)), f.estimate(algebra.Product(others))
-	shapes := shapesOf[ir.FMAUnit]
-	if large := math.Ceil(m/float64(shapes.large.m)) * math.Ceil(n/float64(shapes.large.n)); large >= float64(shapes.least) {
-		return form.Refuse(ir.ReasonNoGain, span, "the product is large enough for larger tiles, which are faster than keeping whole rows on chip")
-	}
-	slots, handed := 0, 0.0
-	for _, u := range a.members {
-		slots += form.CostOf(u.Body).Slots
-		if !f.readOnlyIn(u, a) {
-			handed += f.bytes(u)
-		}
-	}
-	const perSlot = 2 // a device's rate counts two operations for each issue slot
-	again := (math.Ceil(n/rowProductTileN) - 1) * m * float64(length.Int) * float64(slots) * perSlot / f.device.F32Rate
-	if saved := f.device.Launch + 2*handed/f.device.Bandwidth; again > saved {
-		return form.Refuse(ir.ReasonNoGain, span, "computing the rows again for every %d columns of %s takes about %.1f us, a kernel of their own %.1f us",
-			rowProductTileN, form.Shape(others), again*1e6, saved*1e6)
-	}
-	return nil
 }
