@@ -108,7 +108,7 @@ func newFuser(g *ir.Graph, opts Options) *fuser {
 	}
 	p.checks = onlyChecked(g)
 	values := &flow{program: p, dependence: dependenceIn(p), work: map[*ir.Value]int{}}
-	f := &fuser{partition: &partition{flow: values, home: map[*ir.Value]*region{}}, refused: refused, choices: opts.Choices}
+	f := &fuser{partition: newPartition(values), refused: refused, choices: opts.Choices}
 	for _, v := range g.Values {
 		if !v.IsInput() {
 			f.take(newRegion(v))

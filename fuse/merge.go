@@ -35,7 +35,7 @@ func (f *fuser) mergeFrom(q *queue) {
 		}
 		m, no := f.mergeable(c.a, c.b)
 		if no != nil {
-			f.refused.merge(f.program, c.a, c.b, no)
+			f.refused.unmerged(f.program, c.a, c.b, no)
 			continue
 		}
 		if r := m.region(); f.take(r) {

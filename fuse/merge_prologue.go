@@ -25,7 +25,7 @@ func (f *fuser) mergePrologues() {
 		for _, a := range f.rowPrograms(b) {
 			m, no := f.prologue(a, b, v)
 			if no != nil {
-				f.refused.merge(f.program, a, b, no)
+				f.refused.unmerged(f.program, a, b, no)
 				continue
 			}
 			if f.take(m) {

@@ -32,8 +32,8 @@ func (p *program) edgeOf(no ir.Refusal) [2]*ir.Value {
 	return [2]*ir.Value{p.named(no.Producer), p.named(no.Consumer)}
 }
 
-// merge records why two regions were not merged. Regions that only share a tensor are not recorded.
-func (rs edgeRefusals) merge(p *program, a, b *region, no *form.Refusal) {
+// unmerged records why two regions were not merged. Regions that only share a tensor are not recorded.
+func (rs edgeRefusals) unmerged(p *program, a, b *region, no *form.Refusal) {
 	producer, consumer, span := p.edge(a, b)
 	if producer == nil {
 		return

@@ -15,7 +15,7 @@ import (
 // without a reduction has none.
 type region struct {
 	id          int
-	rank        int         // above the ranks of the regions that it reads, see partition.go
+	rank        int         // above the ranks of the regions that it reads, see region_order.go
 	mark        int         // mark of the search that found it last
 	members     []*ir.Value // in graph order
 	space       []*ir.Range
