@@ -44,6 +44,11 @@ var turnedRows = []row{
 		s = f16(transpose(h + m, 1, 2))
 		r = transpose(h - m, 1, 2) }`,
 		sizes: [][]int64{{2, 24, 24}, {3, 68, 15}, {1, 17, 48}, {1, 33, 7}}},
+	{name: "a part of the channels, which is no whole number of vectors", src: `@bench(N=64, C=784)
+		graph g(x: f32[N, C, 8], z: f32[N, 6, C]) -> (y: f32[N, 6, C]) {
+		h[n, k: 6, c: C] = x[n, c, k] + z[n, k, c]
+		y = softmax(h) }`,
+		sizes: [][]int64{{2, 24}, {3, 68}, {1, 48}, {2, 17}}},
 	{name: "a border, and groups", src: `@bench(N=64, C=192, T=784)
 		graph g(x: f16[N, 4 * C, T]) -> (y: f16[N, T, 4, C]) {
 		h[n, t: T, k: 4, c: C] = f32(x[n, k * C + c, t - 3] else 1)

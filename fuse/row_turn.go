@@ -111,9 +111,14 @@ func (lo rowKernel) turn(v *ir.Variant, lane *ir.Range, wide bool) bool {
 		}
 		return algebra.UnitStrideOf(offset, across) && !ir.Has(offset, ir.OpRead, ir.OpLocal) && !ir.Has(guard, ir.OpRead, ir.OpLocal)
 	}
+	vectors := func(offset *ir.Expr) bool { // none crosses the end of the row range, where the next row may be elsewhere in memory
+		n := int64(v.Schedule.Vector)
+		return lo.alignAlong(v, offset, across, wide) &&
+			(ir.Multiple(across.Extent, n, lo.inside(ir.RowLevel)) || ir.Multiple(across.Extent, n, v.Facts))
+	}
 	for _, l := range v.Locals {
 		if r := algebra.ReadIn(l.Def); r != nil && l.Level == ir.FullLevel && turns(r.Args[0], r.Guard) {
-			l.Wide = (r.Guard == nil || !ir.DependsOn(r.Guard, across)) && lo.alignAlong(v, r.Args[0], across, wide)
+			l.Wide = (r.Guard == nil || !ir.DependsOn(r.Guard, across)) && vectors(r.Args[0])
 			turned, v.Staged = true, append(v.Staged, l)
 			if !slices.Contains(v.Keep, l) {
 				v.Keep = append(v.Keep, l)
@@ -123,7 +128,7 @@ func (lo rowKernel) turn(v *ir.Variant, lane *ir.Range, wide bool) bool {
 	for _, sec := range v.Sections {
 		for _, st := range sec.Stores {
 			if sec.Level == ir.FullLevel && st.Guard == nil && turns(st.Offset, nil) {
-				st.Wide = lo.alignAlong(v, st.Offset, across, wide)
+				st.Wide = vectors(st.Offset)
 				turned, st.Staged = true, true
 			}
 		}
