@@ -29,6 +29,9 @@ func (g *gen) stride(e *ir.Expr) (int64, bool) {
 }
 
 func (g *gen) strideOp(e *ir.Expr) (int64, bool) {
+	if e.Op == ir.OpSelect { // one side in some lanes and the other in others, unless all are the same
+		return 0, false
+	}
 	a, ok := g.stride(e.Args[0])
 	if !ok {
 		return 0, false
