@@ -31,7 +31,7 @@ func (lo columnKernel) chains(sections []*ir.Section) bool {
 // looksBack reports whether blocks may post their totals for other blocks to read. That needs one pass over the
 // columns with plain reductions and no stores; all else has to follow from the totals. Products are excluded.
 func (lo columnKernel) looksBack(sections []*ir.Section) bool {
-	if len(lo.k.Rows) == 0 || len(lo.k.Accumulated) > 0 || slices.ContainsFunc(lo.r.members, form.Crosses) {
+	if len(sections) == 0 || len(lo.k.Rows) == 0 || len(lo.k.Accumulated) > 0 || slices.ContainsFunc(lo.r.members, form.Crosses) {
 		return false
 	}
 	for i, s := range sections {

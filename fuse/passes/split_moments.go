@@ -122,7 +122,7 @@ func splitSquares(g *ir.Graph, v *ir.Value, s squares, chunk int64) []*ir.Value 
 		points := ir.Apply(ir.OpMax, c.points(part), ir.IntConst(1))
 		return ir.Apply(ir.OpDiv, total, ir.Cast(points, total.Type))
 	}
-	d := ir.Apply(ir.OpSub, s.x, mean(c.part, c.axes))
+	d := ir.Apply(ir.OpSub, ir.Cast(s.x, sum.Type), mean(c.part, c.axes)) // sums of narrow floats are wider
 	about := c.partial(g, v, v.Name+"_part", ir.Apply(ir.OpMul, d, d))
 
 	over := g.NewRange(c.part.Name, c.part.Extent)
