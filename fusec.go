@@ -78,6 +78,21 @@ func CompileSource(src Source, opts Options) (p *Program, err error) {
 	return planned(graph, file, opts, &stage)
 }
 
+// compileFor is CompileSource for a device that is at hand, whatever the options name: it plans once.
+func compileFor(src Source, opts Options, device ir.Device) (p *Program, err error) {
+	stage := "parser"
+	defer guard(&stage, src.Name, &err)
+	graph, file, err := parse(src, opts)
+	if err != nil {
+		return nil, err
+	}
+	stage = "fuse"
+	if _, err := opts.device(); err != nil {
+		return nil, err
+	}
+	return plannedFor(graph, file, opts, device, &stage)
+}
+
 // planned plans a graph of a file for the device that opts name; stage follows.
 func planned(graph *ir.Graph, file *parser.File, opts Options, stage *string) (*Program, error) {
 	*stage = "fuse"
@@ -85,7 +100,12 @@ func planned(graph *ir.Graph, file *parser.File, opts Options, stage *string) (*
 	if err != nil {
 		return nil, err
 	}
-	p := &Program{graph: graph, file: file, opts: opts, planned: map[planKey]*ir.Plan{}}
+	return plannedFor(graph, file, opts, device, stage)
+}
+
+// plannedFor plans a graph of a file for a device.
+func plannedFor(graph *ir.Graph, file *parser.File, opts Options, device ir.Device, stage *string) (p *Program, err error) {
+	p = &Program{graph: graph, file: file, opts: opts, planned: map[planKey]*ir.Plan{}}
 	if p.plan, err = p.planFor(device, choices{}, stage); err != nil {
 		return nil, err
 	}
@@ -243,7 +263,7 @@ func Load(ctx context.Context, dev *runtime.Device, src Source, opts Options) (*
 	if dev.Kind() == runtime.CPU {
 		p, err := await(ctx, func() (*Program, error) {
 			defer dev.Trace().Step("plan", src.Name)()
-			return CompileSource(src, opts)
+			return compileFor(src, opts, dev.Figures())
 		})
 		if err != nil {
 			return nil, err
