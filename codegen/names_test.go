@@ -119,13 +119,28 @@ func openWords(t *testing.T, k *ir.Kernel, v *ir.Variant) (out []string) {
 		if strings.HasPrefix(strings.TrimSpace(line), "#pragma") {
 			continue
 		}
-		for _, m := range ownWords.FindAllStringSubmatch(quoted.ReplaceAllString(line, ""), -1) {
-			if !ours(m[1]) {
-				out = append(out, m[1])
+		for _, word := range wordsOf(line) {
+			if !ours(word) {
+				out = append(out, word)
 			}
 		}
 	}
 	return out
+}
+
+// lineWords are the words of each line that was met: most lines are in many kernels.
+var lineWords = map[string][]string{}
+
+// wordsOf are the words of a line of CUDA, but for texts in quotes and what is reached through something else.
+func wordsOf(line string) []string {
+	words, met := lineWords[line]
+	if !met {
+		for _, m := range ownWords.FindAllStringSubmatch(quoted.ReplaceAllString(line, ""), -1) {
+			words = append(words, m[1])
+		}
+		lineWords[line] = words
+	}
+	return words
 }
 
 var quoted = regexp.MustCompile(`"[^"]*"`)

@@ -47,12 +47,15 @@ func readGrammar(t *testing.T) []rule {
 // scopes gives each byte of a line the name of what it is, as an editor does: of all
 // patterns the one that matches first, of those the one listed first.
 func scopes(rules []rule, line string) []string {
-	out := make([]string, len(line))
+	out, all := make([]string, len(line)), make([][][]int, len(rules))
+	for i := range rules {
+		all[i] = rules[i].re.FindAllStringSubmatchIndex(line, -1)
+	}
 	for pos := 0; pos < len(line); {
 		var best []int
 		var chosen *rule
 		for i := range rules {
-			m := matchFrom(rules[i].re, line, pos)
+			m := matchFrom(rules[i].re, all[i], line, pos)
 			if m != nil && (best == nil || m[0] < best[0]) {
 				best, chosen = m, &rules[i]
 			}
@@ -76,9 +79,10 @@ func paint(out []string, from, to int, name string) {
 	}
 }
 
-// matchFrom finds the first match at pos or behind it; what stands before pos counts for \b and ^.
-func matchFrom(re *regexp.Regexp, line string, pos int) []int {
-	for _, m := range re.FindAllStringSubmatchIndex(line, -1) {
+// matchFrom finds the first match at pos or behind it, of all in the line where it can; what stands before pos counts for \b
+// and ^.
+func matchFrom(re *regexp.Regexp, all [][]int, line string, pos int) []int {
+	for _, m := range all {
 		if m[0] >= pos {
 			return m
 		}
