@@ -7,7 +7,6 @@ import (
 	"go/token"
 	"io/fs"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -80,15 +79,14 @@ func classConstants(p *ir.Plan) []int64 {
 }
 
 // TestLiteralSizesAroundClasses plans each program with each size baked in that is at a bound of a size
-// class, one below or one above it, and with none and one: in one of four ways, in turn, unless FUSEC_TEST_FULL
+// class, one below or one above it, and with none and one: every other of them in one of four ways, in turn, unless FUSEC_TEST_FULL
 // is set. Every kernel then has a variant that holds.
 func TestLiteralSizesAroundClasses(t *testing.T) {
 	for _, c := range classPrograms {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			g, devices := parse(t, c.src), []string{"sm_90a", "sm_80"}
-			full := os.Getenv("FUSEC_TEST_FULL") != ""
-			if !full { // the lists of candidates of the other are shorter
+			if !inFull() { // the lists of candidates of the other are shorter
 				devices = devices[:1]
 			}
 			for _, device := range devices {
@@ -105,7 +103,7 @@ func TestLiteralSizesAroundClasses(t *testing.T) {
 				}
 				for at, n := range slices.Sorted(maps.Keys(tried)) {
 					for way, sizes := range []map[string]int64{{"M": n}, {"N": n}, {"N": 256, "M": n}, {"N": n, "M": 256}} {
-						if full || at%4 == way {
+						if inFull() || at%8 == 2*way {
 							requireCovered(t, g, d, sizes)
 						}
 					}

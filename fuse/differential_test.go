@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -147,20 +149,36 @@ func compareVariants(t rapid.TB, g *ir.Graph, p *ir.Plan, want, inputs []*interp
 	return runs
 }
 
-// compareAtSizes compares a program's plan with its graph at all test sizes.
+// compareAtSizes compares a program's plan with its graph at the test sizes: at half of them, which its text draws, unless
+// FUSEC_TEST_FULL is set or none of these suits the program.
 func compareAtSizes(t rapid.TB, src string) {
 	t.Helper()
-	compareAt(t, src, testSizes...)
+	var first, others []int64
+	for _, n := range testSizes {
+		if draws(src+fmt.Sprint(n), 2) {
+			first = append(first, n)
+		} else {
+			others = append(others, n)
+		}
+	}
+	if compareRuns(t, src, first) == 0 {
+		compareAt(t, src, others...)
+	}
 }
 
-// compareAt compares a program's plan with its graph at sizes. A program too costly at a size is tried with that size for
-// its last symbol alone.
+// compareAt compares a program's plan with its graph at sizes, of which one at least suits the program.
 func compareAt(t rapid.TB, src string, at ...int64) {
+	t.Helper()
+	require.Positive(t, compareRuns(t, src, at), "no sizes suit the program\n%s", src)
+}
+
+// compareRuns compares a program's plan with its graph at sizes, and returns how many runs that were. A program too costly at
+// a size is tried with that size for its last symbol alone.
+func compareRuns(t rapid.TB, src string, at []int64) (runs int) {
 	t.Helper()
 	g := parse(t, src)
 	p, err := Plan(g, Options{})
 	require.NoError(t, err, src)
-	runs := 0
 	for _, n := range at {
 		for _, sizes := range candidates(g, n) {
 			if !accepts(g, sizes) || interp.Cost(g, sizes) > affordable {
@@ -173,7 +191,7 @@ func compareAt(t rapid.TB, src string, at ...int64) {
 			runs += comparePlan(t, g, p, inputs, sizes, src)
 		}
 	}
-	require.Positive(t, runs, "no sizes suit the program\n%s", src)
+	return runs
 }
 
 func candidates(g *ir.Graph, n int64) []map[string]int64 {
@@ -188,7 +206,11 @@ func candidates(g *ir.Graph, n int64) []map[string]int64 {
 				bench[s.Name] = s.Default
 			}
 		}
-		out = append(out, mixed, bench)
+		for _, other := range []map[string]int64{mixed, bench} {
+			if !slices.ContainsFunc(out, func(o map[string]int64) bool { return maps.Equal(o, other) }) {
+				out = append(out, other)
+			}
+		}
 	}
 	return out
 }
@@ -217,7 +239,8 @@ type referenceCase struct {
 }
 
 // TestPlanIsGraphForReferencePrograms plans every program of the reference values:
-// each library function and each construct of the language is among them.
+// each library function and each construct of the language is among them. One in three, which its text draws,
+// unless FUSEC_TEST_FULL is set.
 func TestPlanIsGraphForReferencePrograms(t *testing.T) {
 	files, err := filepath.Glob("../testdata/reference/*.json")
 	require.NoError(t, err)
@@ -230,7 +253,7 @@ func TestPlanIsGraphForReferencePrograms(t *testing.T) {
 			var cases []referenceCase
 			require.NoError(t, json.Unmarshal(text, &cases))
 			for i, c := range cases {
-				if testing.Short() && i%8 != 0 || strings.HasSuffix(c.Program, ".fuse") {
+				if testing.Short() && i%8 != 0 || !testing.Short() && !draws(c.Program, 3) || strings.HasSuffix(c.Program, ".fuse") {
 					continue
 				}
 				t.Run(c.Name, func(t *testing.T) { compareReference(t, c) })
@@ -307,9 +330,13 @@ func TestPlanIsGraphForPrograms(t *testing.T) {
 }
 
 // TestPlanIsGraphForSpecialValues puts infinities, NaN and zeros of either sign into
-// rows of reductions: rows of them alone, and rows with one among ordinary values.
+// rows of reductions: rows of them alone, and rows with one among ordinary values. It takes one program in three, which its
+// text draws, unless FUSEC_TEST_FULL is set.
 func TestPlanIsGraphForSpecialValues(t *testing.T) {
 	for _, c := range kernelTable {
+		if !draws(c.src, 3) {
+			continue
+		}
 		t.Run(c.name, func(t *testing.T) {
 			g := parse(t, c.src)
 			p, err := Plan(g, Options{})

@@ -114,15 +114,19 @@ func TestSumsOfWeightsAreNotZero(t *testing.T) {
 }
 
 // TestPhasesGiveTheSums: sums over the points that a residue picks, for all strides, steps of points and of places, whatever
-// common factors these have. The first point may be a size, which is known later.
+// common factors these have. The first point may be a size, which is known later. It compares one program in four, which its
+// text draws, unless FUSEC_TEST_FULL is set.
 func TestPhasesGiveTheSums(t *testing.T) {
 	for stride := 2; stride <= 6; stride++ {
 		for place := 1; place <= 4; place++ {
 			for step := 1; step <= 4; step++ {
 				for _, first := range []string{"1", "2", "P"} {
-					compareAt(t, fmt.Sprintf(`graph f(x: f32[9], w: f32[P]) -> (y: f32[13], z: f32[]) {
+					src := fmt.Sprintf(`graph f(x: f32[9], w: f32[P]) -> (y: f32[13], z: f32[]) {
 						y[i: 13] = sum[k: 9 where (%d * i + %d * k + %s) %% %d == 0] x[k]
-						z = sum(w) }`, place, step, first, stride), 1, 2, 3)
+						z = sum(w) }`, place, step, first, stride)
+					if draws(src, 4) {
+						compareAt(t, src, 1, 2, 3)
+					}
 				}
 			}
 		}

@@ -2,7 +2,6 @@ package fuse
 
 import (
 	"fmt"
-	"os"
 	goruntime "runtime"
 	"strings"
 	"testing"
@@ -146,7 +145,7 @@ func TestPlanningIsLinear(t *testing.T) {
 		t.Skip("takes seconds")
 	}
 	values := 300
-	if os.Getenv("FUSEC_TEST_FULL") != "" {
+	if inFull() {
 		values = 2_500
 	}
 	for _, c := range largeGraphs {
