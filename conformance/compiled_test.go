@@ -19,7 +19,7 @@ import (
 )
 
 // compiled checks the kernels of a row.
-func (f *family) compiled(t *testing.T, i int) {
+func (f *family) compiled(t *testing.T, i int, known *references) {
 	r := f.rows[i]
 	for _, c := range f.compile {
 		if c.rows != nil && !c.rows(i, r.name) || testing.Short() && !c.short {
@@ -30,10 +30,10 @@ func (f *family) compiled(t *testing.T, i int) {
 			arch = c.archs[i%len(c.archs)]
 		}
 		RequireNVRTC(t)
-		if !inFull() && !hashDraws(r.graph+r.src+arch, 4) {
+		if !inFull() && !hashDraws(r.graph+r.src+arch, 8) {
 			continue
 		}
-		p := planned(t, r, arch)
+		p := known.program(t, &r, arch)
 		program, err := p.CUDA()
 		require.NoError(t, err)
 		units := unitsOf(p.Plan(), program, c.keep, c.ends)
@@ -50,7 +50,7 @@ type unit struct {
 	label string
 }
 
-// oneInUnits is of how many units one is compiled to machine code, of one row in four: of fewer of them, and of each row, where
+// oneInUnits is of how many units one is compiled to machine code, of one row in eight: of fewer of them, and of each row, where
 // FUSEC_TEST_FULL is set, as in .ci/run, and each where it is "units". Which ones follows from their texts: a change of a kernel
 // draws anew, and a text is decided alike everywhere. What a simulator runs is compiled as far as PTX in any case.
 func oneInUnits() uint32 {
@@ -58,7 +58,7 @@ func oneInUnits() uint32 {
 	case inUnits():
 		return 1
 	case inFull():
-		return 6
+		return 10
 	}
 	return 15
 }

@@ -115,7 +115,7 @@ func drawnHashes(t *testing.T) map[string]string {
 
 // TestDrawnTexts names the drawn programs of which the compiler makes something else than what the
 // committed hashes say. Listed programs (TestTexts) are what somebody thought of; drawn ones put the same
-// parts together otherwise, at extents on both sides of where the planner chooses otherwise. It looks at one program in eight,
+// parts together otherwise, at extents on both sides of where the planner chooses otherwise. It looks at one program in 16,
 // and at all of them with FUSEC_TEST_FULL=1.
 func TestDrawnTexts(t *testing.T) {
 	programs := drawnPrograms()
@@ -124,7 +124,7 @@ func TestDrawnTexts(t *testing.T) {
 		return
 	}
 	hashes := drawnHashes(t)
-	every := 8
+	every := 16
 	if inFull() {
 		every = 1
 	}

@@ -26,7 +26,7 @@ const (
 )
 
 // TestStrategies: no row that is measured takes another strategy unnoticed. Texts of kernels change often, and
-// with them their hashes; what a row is computed by does not, and a reviewer can read it. It looks at one row in three, which
+// with them their hashes; what a row is computed by does not, and a reviewer can read it. It looks at one row in six, which
 // the row's line draws, and at all of them with FUSEC_TEST_FULL=1.
 func TestStrategies(t *testing.T) {
 	update := os.Getenv("UPDATE") == "1"
@@ -38,7 +38,7 @@ func TestStrategies(t *testing.T) {
 	lines := []string{}
 	for _, p := range measuredPrograms(t) {
 		for _, c := range p.Cases {
-			if n := len(lines); !update && !inFull() && n < len(known) && strings.HasPrefix(known[n], strategyName(p, c)+":") && !hashDraws(known[n], 3) {
+			if n := len(lines); !update && !inFull() && n < len(known) && strings.HasPrefix(known[n], strategyName(p, c)+":") && !hashDraws(known[n], 6) {
 				lines = append(lines, known[n])
 				continue
 			}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fusec/fusec"
 	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/parser"
 	"github.com/fusec/fusec/runtime"
 	"github.com/fusec/fusec/runtime/simtest"
 	"github.com/fusec/fusec/runtime/tensor"
@@ -139,8 +140,8 @@ func TestPrograms(t *testing.T) {
 }
 
 func (f *family) test(t *testing.T, i int) {
-	r := &f.rows[i]
-	if f.plan != nil && (inFull() || hashDraws(r.graph+r.src+" plan", 2)) {
+	r, known := &f.rows[i], &references{}
+	if f.plan != nil && (inFull() || hashDraws(r.graph+r.src+" plan", 4)) {
 		archs := f.planned
 		switch {
 		case r.arch != "":
@@ -149,13 +150,13 @@ func (f *family) test(t *testing.T, i int) {
 			archs = []string{"sm_90a"}
 		}
 		for _, arch := range archs {
-			require.True(t, f.plan(planned(t, *r, arch).Plan()), "the plan for %s is not what the program is here for", arch)
+			require.True(t, f.plan(known.program(t, r, arch).Plan()), "the plan for %s is not what the program is here for", arch)
 		}
 	}
 	if len(f.compile) > 0 {
-		t.Run("compile", func(t *testing.T) { f.compiled(t, i) })
+		t.Run("compile", func(t *testing.T) { f.compiled(t, i, known) })
 	}
-	known, left := &references{}, f.left(r)
+	left := f.left(r)
 	for n, p := range f.on {
 		if !p.takes(r) || left[p.engine] {
 			continue
@@ -171,19 +172,24 @@ func (f *family) test(t *testing.T, i int) {
 // takes is whether a row takes part in a pass.
 func (p *pass) takes(r *row) bool { return p.rows == nil || slices.Contains(p.rows, r.name) }
 
-// left is the simulated architectures that a row is not run on. The text of a row draws one of the two where FUSEC_TEST_FULL is
-// set, as in .ci/run, and otherwise one or neither, in three quarters of the draws: most of the time of a simulation is the
-// compiler's. None is left where it is "units".
+// left is the engines that a row is not run on. The text of a row draws one of the two simulated architectures where
+// FUSEC_TEST_FULL is set, as in .ci/run, and otherwise neither in seven eighths of the draws: most of the time of a simulation is the
+// compiler's. The CPU engine runs one row in three then, as most of that time is the interpreter's. None is
+// left where it is "units".
 func (f *family) left(r *row) map[string]bool {
 	switch {
 	case inUnits():
 		return nil
-	case inFull() && hashDraws(r.graph+r.src, 2), hashDraws(r.graph+r.src, 8):
+	case inFull() && hashDraws(r.graph+r.src, 2):
 		return map[string]bool{"sm_80": true}
-	case inFull(), hashDraws(r.graph+r.src+" ", 7):
+	case inFull():
 		return map[string]bool{"sm_90a": true}
 	}
-	return map[string]bool{"sm_80": true, "sm_90a": true}
+	return map[string]bool{
+		"sm_80":  !hashDraws(r.graph+r.src+" ", 15),
+		"sm_90a": !hashDraws(r.graph+r.src, 16),
+		"cpu":    !hashDraws(r.graph+r.src+" cpu", 3),
+	}
 }
 
 // planned compiles a row for an architecture.
@@ -197,31 +203,35 @@ func planned(t testing.TB, r row, arch string) *fusec.Program {
 // pass compares a row at its sizes. There is one size at least that suits the engine.
 func (f *family) pass(t *testing.T, r *row, p pass, known *references) {
 	e := passEngine(t, p)
-	l, err := e.Load(source(r.name, r.src), fusec.Options{Graph: r.graph})
-	require.NoError(t, err, r.src)
+	graph, function := known.load(t, r, e)
 	sizes := f.sizesOf(r, p)
 	fit := slices.DeleteFunc(slices.Clone(sizes), func(set []int64) bool {
-		at, fit := f.at(l.Graph(), set)
-		return !fit || p.most > 0 && Work(l.Graph(), at) > p.most
+		at, fit := f.at(graph, set)
+		return !fit || p.most > 0 && Work(graph, at) > p.most
 	})
 	require.NotEmpty(t, fit, "none of %v is for this engine", sizes)
 	if p.engine != "gpu" {
-		fit = drawnSizes(r, fit)
+		fit = drawnSizes(r, fit, p.engine != "cpu")
 	}
 	for _, set := range fit {
-		at, _ := f.at(l.Graph(), set)
-		t.Run(fmt.Sprint(set), func(t *testing.T) { f.check(t, e, l, known.at(t, f.fill, l.Graph(), at)) })
+		at, _ := f.at(graph, set)
+		t.Run(fmt.Sprint(set), func(t *testing.T) { f.check(t, e, function, known.at(t, f.fill, graph, at)) })
 	}
-	require.NoError(t, l.Function.Close())
+	require.NoError(t, function.Close())
 }
 
-// drawnSizes are those of a row's sizes that it is run at: a third of them, which its text draws, and one at least, unless
-// FUSEC_TEST_FULL is set, as in .ci/run. Programs that do alike have others.
-func drawnSizes(r *row, sizes [][]int64) [][]int64 {
-	drawn := slices.DeleteFunc(slices.Clone(sizes), func(set []int64) bool { return !hashDraws(r.graph+r.src+fmt.Sprint(set), 3) })
-	if inFull() {
+// drawnSizes are those of a row's sizes that it is run at: a third of them, which its text draws, and one at least. Where
+// FUSEC_TEST_FULL is set, as in .ci/run, they are all, but half of them on a simulated device, and all there too where it is
+// "units". Programs that do alike have others.
+func drawnSizes(r *row, sizes [][]int64, simulated bool) [][]int64 {
+	oneIn := uint32(3)
+	switch {
+	case inUnits() || inFull() && !simulated:
 		return sizes
+	case inFull():
+		oneIn = 2
 	}
+	drawn := slices.DeleteFunc(slices.Clone(sizes), func(set []int64) bool { return !hashDraws(r.graph+r.src+fmt.Sprint(set), oneIn) })
 	if len(drawn) == 0 {
 		return sizes[:1]
 	}
@@ -260,8 +270,8 @@ func (f *family) at(g *ir.Graph, set []int64) (sizes map[string]int64, fit bool)
 }
 
 // check runs a program on an engine and compares it with the reference.
-func (f *family) check(t *testing.T, e *Engine, l *Loaded, r *Reference) {
-	got := call(t, e, l.Function, r.Args)
+func (f *family) check(t *testing.T, e *Engine, loaded *runtime.Function, r *Reference) {
+	got := call(t, e, loaded, r.Args)
 	switch f.exact {
 	case rounded, identical:
 		assert.NoError(t, r.CompareExactly(got, f.exact == rounded))
@@ -270,13 +280,47 @@ func (f *family) check(t *testing.T, e *Engine, l *Loaded, r *Reference) {
 	}
 	if f.repeat && e.Name == "gpu" {
 		for range repetitions() {
-			requireSame(t, got, call(t, e, l.Function, r.Args))
+			requireSame(t, got, call(t, e, loaded, r.Args))
 		}
 	}
 }
 
-// references are what the interpreter made of a program at sizes, once for all engines.
-type references struct{ known map[string]*Reference }
+// references are what the interpreter made of a program at sizes, once for all engines, and the program for an architecture,
+// planned once for what compiles and runs it.
+type references struct {
+	known    map[string]*Reference
+	programs map[string]*fusec.Program
+}
+
+// program is that of the row which the references are for.
+func (r *references) program(t *testing.T, of *row, arch string) *fusec.Program {
+	t.Helper()
+	if r.programs[arch] == nil {
+		if r.programs == nil {
+			r.programs = map[string]*fusec.Program{}
+		}
+		r.programs[arch] = planned(t, *of, arch)
+	}
+	return r.programs[arch]
+}
+
+// load gives the row's graph and its function on an engine. The CPU engine plans for itself: no plan for a GPU is made for it.
+func (r *references) load(t *testing.T, of *row, e *Engine) (*ir.Graph, *runtime.Function) {
+	t.Helper()
+	if e.Arch() != "" {
+		p := r.program(t, of, e.Arch())
+		loaded, err := p.Load(t.Context(), e.Device)
+		require.NoError(t, err, of.src)
+		return p.Graph(), loaded
+	}
+	file, err := parser.Parse(of.name, []byte(of.src), parser.Options{})
+	require.NoError(t, err, of.src)
+	graph, err := file.Graph(of.graph)
+	require.NoError(t, err, of.src)
+	loaded, err := fusec.Load(t.Context(), e.Device, source(of.name, of.src), fusec.Options{Graph: of.graph})
+	require.NoError(t, err, of.src)
+	return graph, loaded
+}
 
 func (r *references) at(t *testing.T, fill Fill, g *ir.Graph, sizes map[string]int64) *Reference {
 	t.Helper()

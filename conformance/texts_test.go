@@ -35,13 +35,13 @@ var textDevices = []string{"sm_90a", "sm_80"}
 
 // TestTexts names the programs whose plan, CUDA or launches are not those of the committed hashes. A
 // change of the compiler that is meant to move nothing shows here that it moves nothing; another one
-// shows what it moves. It looks at one program in four, and at all of them with FUSEC_TEST_FULL=1. Of these it also asks that
+// shows what it moves. It looks at one program in eight, and at all of them with FUSEC_TEST_FULL=1. Of these it also asks that
 // equal plans have equal texts.
 func TestTexts(t *testing.T) {
 	t.Parallel()
 	update := os.Getenv("UPDATE") == "1"
 	rows := textRows(t)
-	all, every := len(rows), 4
+	all, every := len(rows), 8
 	if update || inFull() {
 		every = 1
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -27,25 +26,27 @@ var forcedExtents = [][]int64{
 	4: {33, 8, 72, 17, 1, 264, 1032},
 }
 
-// A force is how much is run: all programs, or one in so many; the points of a program
+// A force is how much is run: all programs, or one in so many, which their texts draw; the points of a program
 // that a variant is tried at, and the threads of its launch, at most; each variant at one
 // place only, or at two.
 type force struct {
-	oneIn         int
+	oneIn         uint32
 	work, threads int64
 	once          bool
 }
 
-// forceOf is what the tests of a change run, what short ones do, and everything where
-// FUSEC_TEST_FULL is set.
+// forceOf is what plain tests run, what short ones do, more where FUSEC_TEST_FULL is set, as in .ci/run, and everything where
+// it is "units".
 func forceOf() force {
 	switch {
-	case os.Getenv("FUSEC_TEST_FULL") != "":
+	case inUnits():
 		return force{oneIn: 1, work: 1 << 19, threads: 1 << 17}
+	case inFull():
+		return force{oneIn: 60, work: 1 << 17, threads: 1 << 17, once: true}
 	case testing.Short():
 		return force{oneIn: 80, work: 1 << 16, threads: 1 << 15, once: true}
 	}
-	return force{oneIn: 60, work: 1 << 17, threads: 1 << 17, once: true}
+	return force{oneIn: 150, work: 1 << 17, threads: 1 << 17, once: true}
 }
 
 // A forcing runs every variant of every launch of a program at sizes that its guard holds
@@ -235,10 +236,10 @@ func (f *forcing) run(t *testing.T, arch string) {
 }
 
 // TestVariantsSimulated runs variants of the kernels of the table's programs on simulated devices, and
-// compares with the interpreter: all of them where FUSEC_TEST_FULL is set.
+// compares with the interpreter: all of them where FUSEC_TEST_FULL is "units".
 func TestVariantsSimulated(t *testing.T) {
 	RequireNVRTC(t)
-	much, n := forceOf(), 0
+	much := forceOf()
 	for _, f := range families(t) {
 		if f.variants == nil {
 			continue
@@ -247,8 +248,8 @@ func TestVariantsSimulated(t *testing.T) {
 			if !f.variants(i, r.name) {
 				continue
 			}
-			for j, arch := range []string{"sm_90a", "sm_80"} {
-				if (n+j*much.oneIn/2)%much.oneIn != 0 {
+			for _, arch := range []string{"sm_90a", "sm_80"} {
+				if !hashDraws(r.graph+r.src+arch+" variants", much.oneIn) {
 					continue
 				}
 				t.Run(arch+"/"+f.name+"/"+r.name, func(t *testing.T) {
@@ -256,7 +257,6 @@ func TestVariantsSimulated(t *testing.T) {
 					newForcing(t, much, f.fill, planned(t, r, arch)).run(t, arch)
 				})
 			}
-			n++
 		}
 	}
 }

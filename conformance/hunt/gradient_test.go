@@ -12,10 +12,10 @@ import (
 )
 
 // TestGradients tries the gradients of the first programs that are drawn: their delta form,
-// and the CPU engine. TestHunt -hunt.grad draws others.
+// and the CPU engine: of 60, or of 20 unless FUSEC_TEST_FULL is set. TestHunt -hunt.grad draws others.
 func TestGradients(t *testing.T) {
 	engines := open(t, []string{"cpu"})
-	for seed := range uint64(60) {
+	for seed := range fullOr[uint64](60, 20) {
 		p := gen.Draw(seed)
 		p.Gradient = true
 		if f := try(p, engines); f != nil {
@@ -25,10 +25,10 @@ func TestGradients(t *testing.T) {
 }
 
 // TestTangents tries the derivatives along a direction of the first programs that are drawn:
-// beside their gradients, and on the CPU engine. TestHunt -hunt.jvp draws others.
+// beside their gradients, and on the CPU engine, as many as of gradients. TestHunt -hunt.jvp draws others.
 func TestTangents(t *testing.T) {
 	engines := open(t, []string{"cpu"})
-	for seed := range uint64(60) {
+	for seed := range fullOr[uint64](60, 20) {
 		p := gen.Draw(seed)
 		p.Tangent = true
 		if f := try(p, engines); f != nil {

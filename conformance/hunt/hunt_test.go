@@ -30,8 +30,19 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// inFull is whether tests take every program, as in .ci/run, and not what is enough while one works.
+func inFull() bool { return os.Getenv("FUSEC_TEST_FULL") != "" }
+
+// fullOr is a number where FUSEC_TEST_FULL is set, and else another.
+func fullOr[T any](full, plain T) T {
+	if inFull() {
+		return full
+	}
+	return plain
+}
+
 var (
-	huntFor     = flag.Duration("hunt.for", 5*time.Second, "how long to draw programs")
+	huntFor     = flag.Duration("hunt.for", fullOr(5*time.Second, 2*time.Second), "how long to draw programs")
 	huntCount   = flag.Int("hunt.count", 1<<30, "how many programs to draw at most")
 	huntSeed    = flag.Uint64("hunt.seed", 0, "the first seed; 0 takes one from the clock")
 	huntEngines = flag.String("hunt.engines", "cpu", "engines: cpu, sm_80, sm_90a (simulated), cuda")

@@ -12,9 +12,10 @@ import (
 )
 
 // TestDrawnState runs drawn programs whose inputs are state, three steps each. Next values that take the
-// place of present ones are among them, and such as must not: a plan in which these do is refused.
+// place of present ones are among them, and such as must not: a plan in which these do is refused. They are 30, or 60 where
+// FUSEC_TEST_FULL is set.
 func TestDrawnState(t *testing.T) {
-	programs := uint64(60)
+	programs := fullOr[uint64](60, 30)
 	if testing.Short() {
 		programs = 20
 	}
