@@ -45,7 +45,9 @@ func (e *emitter) differsInLanes(x *ir.Expr) bool {
 }
 
 // perLane reports whether a local differs between the lanes of a thread. Where it is folded, each lane has a fold of its own.
-func (e *emitter) perLane(l *ir.Local) bool { return e.lane != nil && (l.Def == nil || e.differsInLanes(l.Def)) }
+func (e *emitter) perLane(l *ir.Local) bool {
+	return e.lane != nil && (l.Def == nil || e.differsInLanes(l.Def))
+}
 
 // variesBetweenLanes reports whether a range has different values in the lanes of a thread.
 func (e *emitter) variesBetweenLanes(r *ir.Range) bool {
