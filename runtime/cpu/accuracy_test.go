@@ -7,7 +7,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/interp"
+	"github.com/fusec/fusec/parser"
 )
 
 // The error of a sum of f32 does not grow with its length, whichever way lanes run: runs
@@ -30,5 +32,25 @@ func TestLongSumsStayAccurate(t *testing.T) {
 				assert.LessOrEqual(t, math.Abs(have[0].F[i]-w)/w, 4*rounding, "element %d", i)
 			}
 		})
+	}
+}
+
+// TestSumsBeyondTheRange: what an f32 does not hold is infinite before anything else is computed from it, also where a sum of one row is
+// kept in 64 bits.
+func TestSumsBeyondTheRange(t *testing.T) {
+	for _, numerics := range []string{"", "@strict\n"} {
+		file, err := parser.Parse("case.fuse", []byte(numerics+`graph g(z: f32[], d: f32[3, 5]) -> (y: f32[3], s: f32[]) {
+			y[i] = z * (sum[l: 5, k: 3] d[i, l])
+			s = z * prod(d) }`), parser.Options{})
+		require.NoError(t, err)
+		g, err := file.Graph("")
+		require.NoError(t, err)
+		z, d := interp.New(ir.F32), interp.New(ir.F32, 3, 5)
+		copy(d.F, []float64{1, 2, 3, 4, 5, 1, 1, 3e38, 1, 7, -1.5, -3e38, 1, 0.5, 2})
+		have := execute(t, planForCPU(t, g), nil, []*interp.Tensor{z, d}, 1)
+		require.Equal(t, 0.0, have[0].F[0])
+		for _, beyond := range []float64{have[0].F[1], have[0].F[2], have[1].F[0]} {
+			require.True(t, math.IsNaN(beyond), "%v is 0 times infinity", beyond)
+		}
 	}
 }

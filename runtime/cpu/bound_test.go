@@ -25,7 +25,8 @@ func TestSizesThatDoNotFitAreForgottenByAndBy(t *testing.T) {
 		fit := max(minBounds, maxKernels/kernels)
 		for _, sizes := range []int{fit, fit + 1, fit + fit/10 + 1} {
 			c, found, asked := boundCache{}, 0, 0
-			for round := range 6 {
+			rounds := max(6, 2000/sizes) // chance has less to say about many
+			for round := range rounds {
 				for n := range sizes {
 					e := c.get(sizeKey(n), kernels)
 					if e.bound != nil && round > 0 {

@@ -24,11 +24,12 @@ type fold struct {
 	factor   operand
 	rescale  []instr // computes factor from old and after.acc
 	finished operand // what other expressions read
+	narrow   bool    // a scalar of f32 that is kept in 64 bits is rounded at the end, and not only where it leaves the range
 }
 
 // newFold declares a fold; its registers are its own.
 func (g *gen) newFold(src *ir.Fold, index int) *fold {
-	f := &fold{op: src.Op, index: index, class: classOf(src.Body.Type)}
+	f := &fold{op: src.Op, index: index, class: classOf(src.Body.Type), narrow: g.strict}
 	id := src.Op.Identity(src.Body.Type)
 	f.identF, f.identI = id.Val, id.Int
 	f.acc = g.newReg(f.class, g.vecRow, stageStep)
@@ -102,9 +103,14 @@ func (f *fold) settle(w *worker, last bool) {
 	}
 }
 
-// finish ends a pass: where the maximum of some terms is still -inf, the sum
-// streamed beside it is NaN, as it is in two passes.
+// finish ends a pass. What an f32 does not hold is infinite, although scalars are kept in 64 bits. Where the
+// maximum of some terms is still -inf, the sum streamed beside it is NaN, as it is in two passes.
 func (f *fold) finish(w *worker) {
+	if f.class == classF32 && !f.acc.vec {
+		if r := float64(float32(w.sf[f.acc.reg])); f.narrow || math.IsInf(r, 0) {
+			w.sf[f.acc.reg] = r
+		}
+	}
 	switch {
 	case f.after == nil:
 	case !f.acc.vec:
