@@ -68,44 +68,30 @@ func MustCompile[S ~string | ~[]byte](name string, src S, opts Options) *Program
 }
 
 // CompileSource is Compile for sources with imports.
-func CompileSource(src Source, opts Options) (p *Program, err error) {
+func CompileSource(src Source, opts Options) (p *Program, err error) { return compile(src, opts, nil) }
+
+// compile is CompileSource for the device at hand, or, where that is nil, for the one that opts name.
+func compile(src Source, opts Options, at *ir.Device) (p *Program, err error) {
 	stage := "parser"
 	defer guard(&stage, src.Name, &err)
 	graph, file, err := parse(src, opts)
 	if err != nil {
 		return nil, err
 	}
-	return planned(graph, file, opts, &stage)
+	return planned(graph, file, opts, at, &stage)
 }
 
-// compileFor is CompileSource for a device that is at hand, whatever the options name: it plans once.
-func compileFor(src Source, opts Options, device ir.Device) (p *Program, err error) {
-	stage := "parser"
-	defer guard(&stage, src.Name, &err)
-	graph, file, err := parse(src, opts)
-	if err != nil {
-		return nil, err
-	}
-	stage = "fuse"
-	if _, err := opts.device(); err != nil {
-		return nil, err
-	}
-	return plannedFor(graph, file, opts, device, &stage)
-}
-
-// planned plans a graph of a file for the device that opts name; stage follows.
-func planned(graph *ir.Graph, file *parser.File, opts Options, stage *string) (*Program, error) {
+// planned plans a graph of a file for the device at hand, or, where that is nil, for the one that opts name; stage follows.
+func planned(graph *ir.Graph, file *parser.File, opts Options, at *ir.Device, stage *string) (*Program, error) {
 	*stage = "fuse"
-	device, err := opts.device()
+	device, err := opts.device() // options that name no device are refused in any case
 	if err != nil {
 		return nil, err
 	}
-	return plannedFor(graph, file, opts, device, stage)
-}
-
-// plannedFor plans a graph of a file for a device.
-func plannedFor(graph *ir.Graph, file *parser.File, opts Options, device ir.Device, stage *string) (p *Program, err error) {
-	p = &Program{graph: graph, file: file, opts: opts, planned: map[planKey]*ir.Plan{}}
+	if at != nil {
+		device = *at
+	}
+	p := &Program{graph: graph, file: file, opts: opts, planned: map[planKey]*ir.Plan{}}
 	if p.plan, err = p.planFor(device, choices{}, stage); err != nil {
 		return nil, err
 	}
@@ -263,7 +249,8 @@ func Load(ctx context.Context, dev *runtime.Device, src Source, opts Options) (*
 	if dev.Kind() == runtime.CPU {
 		p, err := await(ctx, func() (*Program, error) {
 			defer dev.Trace().Step("plan", src.Name)()
-			return compileFor(src, opts, dev.Figures())
+			figures := dev.Figures()
+			return compile(src, opts, &figures)
 		})
 		if err != nil {
 			return nil, err

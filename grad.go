@@ -53,5 +53,5 @@ func (p *Program) derivative(graph string, ask parser.GradOptions, opts []GradOp
 	p.opts.Numerics.apply(g)
 	own := p.opts
 	own.Graph = g.Name
-	return planned(g, file, own, &stage)
+	return planned(g, file, own, nil, &stage)
 }
