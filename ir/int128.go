@@ -74,12 +74,16 @@ func dividedUnsigned(a, b Int128) (quotient, rest Int128) {
 	if b == (Int128{}) {
 		return b, b
 	}
-	for i := 127; i >= 0; i-- {
+	for range 128 {
 		carry := rest.High < 0
-		rest = Int128{rest.High<<1 | int64(rest.Low>>63), rest.Low<<1 | a.bit(i)}
+		rest = rest.Plus(rest)
+		if a.High < 0 {
+			rest.Low |= 1
+		}
+		a, quotient = a.Plus(a), quotient.Plus(quotient)
 		if carry || !rest.below(b) {
 			rest = rest.Minus(b)
-			quotient = quotient.withBit(i)
+			quotient.Low |= 1
 		}
 	}
 	return quotient, rest
@@ -88,22 +92,6 @@ func dividedUnsigned(a, b Int128) (quotient, rest Int128) {
 // below is Less of numbers without a sign.
 func (a Int128) below(b Int128) bool {
 	return uint64(a.High) < uint64(b.High) || a.High == b.High && a.Low < b.Low
-}
-
-func (a Int128) bit(i int) uint64 {
-	if i >= 64 {
-		return uint64(a.High) >> (i - 64) & 1
-	}
-	return a.Low >> i & 1
-}
-
-func (a Int128) withBit(i int) Int128 {
-	if i >= 64 {
-		a.High |= 1 << (i - 64)
-	} else {
-		a.Low |= 1 << i
-	}
-	return a
 }
 
 // Apply128 is the function of an operation on indices in 128 bits, where a comparison gives 0 or 1; an operation of one argument

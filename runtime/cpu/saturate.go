@@ -8,10 +8,7 @@ import (
 
 // saturates reports whether an operation on indices made of data may need more than 64 bits.
 func (g *gen) saturates(e *ir.Expr) bool {
-	if e.Type != ir.Index || ir.Saturating(e.Op) == nil || !ir.OfData(e) {
-		return false
-	}
-	return ir.IndexBits(e, g.bits) >= 64
+	return ir.Saturating(e.Op) != nil && ir.MayOverflow(e, g.bits)
 }
 
 // bits bounds indices whose ranges and sizes are known here.
