@@ -81,7 +81,7 @@ func (fl *flow) readsBeside(r *region, u *ir.Value) bool {
 			continue
 		}
 		if !r.has(l.From) {
-			if fl.on(l.From, r.folded.product) {
+			if fl.dependsOn(l.From, r.folded.product) {
 				return false
 			}
 			continue

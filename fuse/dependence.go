@@ -48,8 +48,8 @@ func (d *dependence) source(v, from *ir.Value) {
 	}
 }
 
-// on reports whether a value is computed from another.
-func (d *dependence) on(v, from *ir.Value) bool {
+// dependsOn reports whether a value is computed from another.
+func (d *dependence) dependsOn(v, from *ir.Value) bool {
 	seen := map[*ir.Value]bool{}
 	var visit func(v *ir.Value) bool
 	visit = func(v *ir.Value) bool {

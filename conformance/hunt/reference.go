@@ -113,24 +113,30 @@ func (r *Reference) Check(got map[string]*tensor.Tensor) error {
 		if x == nil {
 			return fmt.Errorf("%s is missing", o.Name)
 		}
-		if err := r.output(i, x); err == nil {
-			continue
-		}
-		var err error
-		for _, runs := range []int{r.many(1, mostSamples), mostSamples, r.many(30, 10*mostSamples)} { // rare choices have their turn
-			if err := r.sample(runs); err != nil {
-				return err
-			}
-			if err = r.output(i, x); err == nil || len(r.samples) == 0 { // each sample has an index outside that others have not
-				err = nil
-				break
-			}
-		}
-		if err != nil {
+		if err := r.checkOutput(i, x); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// checkOutput compares one result, with more and more samples while it differs: rare choices have their turn. It is right where
+// every sample has an index outside that others have not.
+func (r *Reference) checkOutput(i int, x *tensor.Tensor) error {
+	err := r.output(i, x)
+	for _, runs := range []int{r.many(1, mostSamples), mostSamples, r.many(30, 10*mostSamples)} {
+		if err == nil {
+			break
+		}
+		if err := r.sample(runs); err != nil {
+			return err
+		}
+		if len(r.samples) == 0 {
+			return nil
+		}
+		err = r.output(i, x)
+	}
+	return err
 }
 
 // mostSamples settle nearly any doubt. Ten times as many settle which parts of a sum overflow, which is one order of its terms in many,
