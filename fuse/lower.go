@@ -124,6 +124,9 @@ func (lo *lowering) orderSpace() {
 			lo.k.Rows = append(lo.k.Rows, s)
 		}
 	}
+	if own := lo.resultOrder(rank); own != nil {
+		rank = own
+	}
 	for _, list := range [][]*ir.Range{lo.k.Rows, lo.k.Cols} {
 		sort.SliceStable(list, func(i, j int) bool {
 			if accumulated := lo.r.accumulated[list[j]]; accumulated != lo.r.accumulated[list[i]] {
@@ -134,6 +137,31 @@ func (lo *lowering) orderSpace() {
 			return iok && jok && ri < rj
 		})
 	}
+}
+
+// resultOrder is the order of the rows in a result that is stored, if rank lacks some of them: no tensor that is read has
+// all rows of a product. The columns keep their places in rank. It is nil if there is no such result.
+func (lo *lowering) resultOrder(rank map[*ir.Range]int) map[*ir.Range]int {
+	known := func(r *ir.Range) bool { _, ok := rank[r]; return ok }
+	if !slices.ContainsFunc(lo.k.Rows, func(r *ir.Range) bool { return !known(r) }) {
+		return nil
+	}
+	m := &matcher{facts: lo.facts}
+	for _, v := range lo.r.members {
+		if lo.buffers[v] == nil {
+			continue
+		}
+		own, at := maps.Clone(rank), len(rank)
+		for _, e := range algebra.UnitIndices(v.Axes) {
+			for _, r := range m.digits(lo.r.index(v, e, m.facts)) {
+				own[r], at = at, at+1
+			}
+		}
+		if !slices.ContainsFunc(lo.k.Rows, func(r *ir.Range) bool { return own[r] < len(rank) }) {
+			return own
+		}
+	}
+	return nil
 }
 
 // member lowers one value.
