@@ -105,9 +105,10 @@ func (e *contractWarpgroup) endCopier() {
 }
 
 // moveRegisters writes one half of a move of registers from one role to the other. A block of two
-// warpgroups needs no such move, because each thread can have the largest number of registers.
+// warpgroups needs no such move, because each thread can have the largest number of registers; nor does one whose
+// sums are split, because a single warp copies.
 func (e *contractWarpgroup) moveRegisters(text string) {
-	if e.v.Schedule.Threads > 2*128 {
+	if e.v.Schedule.Threads > 2*128 && !e.split {
 		e.line("%s", text)
 	}
 }
@@ -275,11 +276,15 @@ func (e *contractWarpgroup) warpgroupRows(c *ir.Contract) {
 // warpgroupGrid is the number of blocks: as many as there are tiles, up to as many as the device runs at a
 // time.
 func warpgroupGrid(_ *ir.Kernel, v *ir.Variant) *ir.Expr {
+	cluster := int64(max(1, v.Schedule.Cluster))
+	return ir.Apply(ir.OpMin, ir.Apply(ir.OpMul, warpgroupShares(v, cluster), ir.IntConst(cluster)), ir.IntConst(int64(v.Schedule.Blocks)))
+}
+
+// warpgroupShares is the number of tiles of all batches, as many along M taken together as a cluster has blocks.
+func warpgroupShares(v *ir.Variant, cluster int64) *ir.Expr {
 	c, s := v.Contract, v.Schedule
-	cluster := int64(max(1, s.Cluster))
 	tiles := ir.Apply(ir.OpMul, ceilDiv(tiledRows(c.A, c.M), int64(s.TileM)*cluster), ceilDiv(tiledRows(c.B[0], c.N), int64(s.TileN/len(c.B))))
-	shares := ir.Apply(ir.OpMul, tiles, product(extents(c.Batch)))
-	return ir.Apply(ir.OpMin, ir.Apply(ir.OpMul, shares, ir.IntConst(cluster)), ir.IntConst(int64(s.Blocks)))
+	return ir.Apply(ir.OpMul, tiles, product(extents(c.Batch)))
 }
 
 // Registers of a thread in either role. Together, one warpgroup that copies and two that multiply have
@@ -294,7 +299,7 @@ const (
 // manySums reports whether the sums of a thread leave few registers for the epilogue.
 func manySums(v *ir.Variant) bool {
 	s, groups := v.Schedule, 2
-	if s.Turns > 1 || s.SplitK > 1 {
+	if s.Turns > 1 || s.SplitK > 1 && s.TileM == 64 {
 		groups = 1
 	}
 	return s.TileM*s.TileN/(128*groups) > 128

@@ -23,9 +23,9 @@ func (e *contractWarpgroup) columnOfStep() string {
 }
 
 // cachePolicies writes the cache hint for operands of split-K: tiles that read the same elements do so at
-// the same time, so the L2 cache may evict all of them first.
+// the same time, so the L2 cache may evict all of them first. Windows are read again for each of their taps.
 func (e *contractWarpgroup) cachePolicies() {
-	if e.split {
+	if e.split && e.v.Contract.A.WindowTiles == nil {
 		e.line("const unsigned long long policy = evict_first();")
 	}
 }
@@ -67,8 +67,8 @@ func (e *contractWarpgroup) splitEpilogue(c *ir.Contract) {
 }
 
 // splitGrid is the number of blocks: one for each split of each tile.
-func splitGrid(k *ir.Kernel, v *ir.Variant) *ir.Expr {
-	return ir.Apply(ir.OpMul, contractGrid(k, v), ir.IntConst(int64(v.Schedule.SplitK)))
+func splitGrid(_ *ir.Kernel, v *ir.Variant) *ir.Expr {
+	return ir.Apply(ir.OpMul, warpgroupShares(v, 1), ir.IntConst(int64(v.Schedule.SplitK)))
 }
 
 // splitShared is the dynamic shared memory of a block: alignment, stages and barriers. At the end the

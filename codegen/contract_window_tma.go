@@ -157,16 +157,14 @@ func (e *contractWarpgroup) windowCopier(c *ir.Contract) {
 		}
 	}
 	cols := e.k.Cols
-	for _, r := range cols {
-		e.line("int %s = 0;", e.ranges[r])
-	}
+	e.firstColumns(cols)
 	e.open("for (int step = 0; step < steps; ++step, place.advance())")
 	e.line("const unsigned full = ring.full_at(place.stage);")
 	e.line("barrier_wait(ring.empty_at(place.stage), place.parity ^ 1);")
 	e.line("barrier_expect(full, BYTES_A + BYTES_B);")
 	sides := windowSides(c)
 	e.loadWindowTile(sides[0], "ring.operand_a(place.stage)", e.v.Schedule.TileM, 1)
-	e.loadWindowTile(sides[1], "ring.operand_b(place.stage)", e.v.Schedule.TileN, max(1, e.v.Schedule.Cluster))
+	e.loadWindowTile(sides[1], "ring.operand_b(place.stage)", e.v.Schedule.TileN, max(1, e.v.Schedule.Cluster)/max(1, e.v.Schedule.SplitK))
 	last := len(cols) - 1
 	e.line("%s += TILE_K;", e.ranges[cols[last]])
 	for d := last; d > 0; d-- {
@@ -177,6 +175,31 @@ func (e *contractWarpgroup) windowCopier(c *ir.Contract) {
 		e.line("if (%s >= %s) %s = 0, ++%s;", e.ranges[cols[d]], e.s.Expr(extent), e.ranges[cols[d]], e.ranges[cols[d-1]])
 	}
 	e.endCopier()
+}
+
+// firstColumns writes the place of a block's first stage: the first tap and its first channels, or where the
+// block's part of the columns begins.
+func (e *contractWarpgroup) firstColumns(cols []*ir.Range) {
+	last := len(cols) - 1
+	if !e.split {
+		for _, r := range cols {
+			e.line("int %s = 0;", e.ranges[r])
+		}
+		return
+	}
+	left := "first_step"
+	for d := last; d >= 0; d-- {
+		name, extent, scale := e.ranges[cols[d]], e.s.Expr(cols[d].Extent), ""
+		if d == last {
+			extent, scale = fmt.Sprintf("(%s + TILE_K - 1) / TILE_K", extent), " * TILE_K"
+		}
+		if d == 0 {
+			e.line("int %s = (%s)%s;", name, left, scale)
+			return
+		}
+		e.line("int %s = (%s) %% (%s)%s;", name, left, extent, scale)
+		left = fmt.Sprintf("%s / (%s)", left, extent)
+	}
 }
 
 // loadWindowTile writes the copy of one side's rows of a stage, or of the block's share of them, which it

@@ -54,7 +54,7 @@ var shapesOf = map[ir.Multiplier]splitShapes{
 	},
 	ir.TF32Unit: {
 		fewRows: []splitShape{{m: 16, n: 64, k: 32, partM: 16, partN: 16, stages: 6}},
-		small:   splitShape{m: 64, n: 64, k: 32, partM: 32, partN: 32, stages: 3, step: 400}, // more than a quarter of the 1400 of a large tile
+		small:   splitShape{m: 64, n: 64, k: 32, partM: 32, partN: 32, stages: 3, step: 1200}, // nearly the 1400 of a large tile: it waits for what it reads
 		large:   splitShape{m: 128, n: 128, k: 32, partM: 64, partN: 64, stages: 3, blocks: 2},
 		least:   100,
 	},

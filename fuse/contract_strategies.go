@@ -38,8 +38,9 @@ func (lo productKernel) productVariants(reduce reducing) *productVariants {
 	var rival *ir.Expr
 	if c := lo.splitProducts(lo.contraction(), lo.tileType); c != nil {
 		p.warpgroups, rival = warpgroupKernel{lo}.warpgroupVariants(*c)
+		p.warpgroupSplitK = warpgroupKernel{lo}.warpgroupSplitVariants(*c)
 		if c.Type != ir.F32 {
-			p.warpgroupSplitK, p.tiles = warpgroupKernel{lo}.warpgroupSplitVariants(*c), lo.contractVariants(c)
+			p.tiles = lo.contractVariants(c)
 		}
 	} else if c := lo.byteContraction(); c != nil {
 		p.warpgroups, rival = warpgroupKernel{lo}.warpgroupVariants(*c)

@@ -135,7 +135,7 @@ func (lo warpgroupKernel) warpgroupSchedule(tile warpgroupTile, t ir.DType, vect
 		s.Cluster = 0
 	}
 	if tile.splits > 0 {
-		s.Threads, s.Cluster, s.SplitK, s.Blocks, s.MinBlocks = splitThreads, tile.splits, tile.splits, 0, tile.blocks
+		s.Threads, s.Cluster, s.SplitK, s.Blocks, s.MinBlocks = splitThreads(tile.m), tile.splits, tile.splits, 0, tile.blocks
 	}
 	return s
 }

@@ -65,7 +65,7 @@ func TestLayoutsOfWindows(t *testing.T) {
 					src := fmt.Sprintf("%sgraph g(x: T[%s], w: T[%s]) -> (y: T[%s]) { y = %s }", c.mode, shape(image), shape(weight), shape(result), conv)
 					kernels := planOf(t, strings.ReplaceAll(src, "T[", c.dtype+"[")).Kernels
 					product := kernels[len(kernels)-1].Variants[0]
-					assert.Equal(t, ir.ContractWarpgroup, product.Strategy, src)
+					assert.Contains(t, []ir.Strategy{ir.ContractWarpgroup, ir.ContractWarpgroupSplitK}, product.Strategy, src)
 					copies := 0
 					if !strings.HasSuffix(image, "C") {
 						copies++

@@ -32,34 +32,40 @@ type windowContract struct {
 	needs *algebra.Needs
 }
 
-// windowWarpgroups makes the variants of a windowed contraction whose operands have their channels last.
-// cost is the cycles that few tiles of the smallest shape take.
-func (lo warpgroupKernel) windowWarpgroups(c ir.Contract) (out []*ir.Variant, cost *ir.Expr) {
+// windowContract describes how the copy engine brings both operands of a windowed contraction; nil where it cannot.
+func (lo warpgroupKernel) windowContract(c ir.Contract) *windowContract {
 	needs := algebra.NewNeeds(lo.positive(), true)
 	a, b := lo.windowTiling(c.A, c.M, c.Type, needs), lo.windowTiling(c.B[0], c.N, c.Type, needs)
 	if a == nil || b == nil {
-		return nil, nil
+		return nil
 	}
 	a.name, b.name = "map_a", "map_b"
 	c.Taps = lo.tapsOf()
 	c.A.KLast, c.B = true, slices.Clone(c.B)
 	c.B[0].KLast = true
+	return &windowContract{c, a, b, needs}
+}
+
+// windowWarpgroups makes the variants of a windowed contraction whose operands have their channels last.
+// cost is the cycles that few tiles of the smallest shape take.
+func (lo warpgroupKernel) windowWarpgroups(of ir.Contract) (out []*ir.Variant, cost *ir.Expr) {
+	w := lo.windowContract(of)
+	if w == nil {
+		return nil, nil
+	}
+	c := w.Contract
 	tiles := append(tilesFor(&c, false), fewChannels)
 	if c.InParts() { // the last takes 64-bit offsets, which leave no registers for all the sums of a tile
 		tiles = append([]warpgroupTile{fewChannelsInParts}, tilesFor(&c, false)...)
 	}
-	most := int(wholeVector(algebra.Innermost(c.N), int64(min(operandVector, forecast.CopyAlign/c.Type.Size()))))
-	if most < forecast.CopyAlign/4 {
-		most = 1
-	}
-	for vector := most; ; vector = narrower(c, vector) {
+	for vector := widestStore(c); ; vector = narrower(c, vector) {
 		always := false
 		for i, tile := range tiles {
-			v, ok := lo.windowWarpgroup(windowContract{c, a, b, needs}, tile, vector)
+			v, ok := lo.windowWarpgroup(*w, tile, vector, lo.sizes)
 			if !ok {
 				continue
 			}
-			always = ir.Decide(algebra.OrTrue(v.When), needs.With(ir.Facts{})) == ir.True
+			always = ir.Decide(algebra.OrTrue(v.When), w.needs.With(ir.Facts{})) == ir.True
 			v.When = algebra.And(lo.worthPlaces(&c), algebra.And(lo.cheapest(&c, tiles[i:]), v.When))
 			if ir.Decide(algebra.OrTrue(v.When), ir.Facts{}) != ir.False {
 				out = append(out, v)
@@ -73,6 +79,15 @@ func (lo warpgroupKernel) windowWarpgroups(c ir.Contract) (out []*ir.Variant, co
 		return nil, nil
 	}
 	return out, ir.Apply(ir.OpAdd, lo.cost(&c, smallestTile(tiles), lo.slotsAfter(&c)), ir.IntConst(warpgroupStart))
+}
+
+// widestStore is the widest vector of what a thread writes.
+func widestStore(c ir.Contract) int {
+	most := int(wholeVector(algebra.Innermost(c.N), int64(min(operandVector, forecast.CopyAlign/c.Type.Size()))))
+	if most < forecast.CopyAlign/4 {
+		return 1
+	}
+	return most
 }
 
 // narrower is the next width of what a thread writes: half of a whole access where rows of any even number of these
@@ -101,16 +116,16 @@ func (lo warpgroupKernel) worthPlaces(c *ir.Contract) *ir.Expr {
 }
 
 // windowWarpgroup builds one variant; ok is false where nothing is written in vectors of that
-// width, or a tile's rows cannot be a box.
-func (lo warpgroupKernel) windowWarpgroup(w windowContract, tile warpgroupTile, vector int) (*ir.Variant, bool) {
+// width, or a tile's rows cannot be a box. Boxes are chosen for the given sizes.
+func (lo warpgroupKernel) windowWarpgroup(w windowContract, tile warpgroupTile, vector int, sizes map[string]int64) (*ir.Variant, bool) {
 	c := w.Contract
 	v := lo.contractBody(&c)
 	v.Schedule = lo.warpgroupSchedule(tile, c.Type, vector)
 	c.B = slices.Clone(c.B)
 	v.Contract = &c
 	var okA, okB bool
-	c.A.WindowTiles, okA = lo.windowTiles(w.a, c.Type, tile.m, 1)
-	c.B[0].WindowTiles, okB = lo.windowTiles(w.b, c.Type, tile.n, tile.cluster)
+	c.A.WindowTiles, okA = lo.windowTiles(w.a, c.Type, tile.m, 1, sizes)
+	c.B[0].WindowTiles, okB = lo.windowTiles(w.b, c.Type, tile.n, tile.cluster, sizes)
 	if !okA || !okB {
 		return nil, false
 	}
@@ -136,12 +151,12 @@ func (lo warpgroupKernel) windowWarpgroup(w windowContract, tile warpgroupTile, 
 
 // windowTiles is how tiles of so many rows of an operand of type t come: blocks of a cluster bring
 // an equal share of each. ok is false where there are no such tiles.
-func (lo warpgroupKernel) windowTiles(x *windowTiling, t ir.DType, rows, cluster int) (out *ir.WindowTiles, ok bool) {
+func (lo warpgroupKernel) windowTiles(x *windowTiling, t ir.DType, rows, cluster int, sizes map[string]int64) (out *ir.WindowTiles, ok bool) {
 	w := &ir.TMAView{Name: x.name, Arg: x.arg, Swizzle: warpgroupLine, TF32: t == ir.F32}
 	out = &ir.WindowTiles{View: w}
 	tile := []int{rows}
 	if len(x.rows) > 1 {
-		tile = lo.placesOf(x, rows, cluster, t)
+		tile = placesOf(x, rows, cluster, t, sizes)
 		out.Tile = tile
 	}
 	if tile == nil {
@@ -179,9 +194,9 @@ func (lo warpgroupKernel) windowTiles(x *windowTiling, t ir.DType, rows, cluster
 }
 
 // placesOf divides the rows of a tile among ranges, in powers of two, so that most of the tile is inside
-// at the program's default sizes. The last ranges lie side by side in memory. It returns nil where the
+// at the given sizes. The last ranges lie side by side in memory. It returns nil where the
 // blocks of a cluster cannot have an equal share.
-func (lo warpgroupKernel) placesOf(x *windowTiling, rows, cluster int, t ir.DType) []int {
+func placesOf(x *windowTiling, rows, cluster int, t ir.DType, sizes map[string]int64) []int {
 	own := x.rows
 	var best []int
 	most := 0.0
@@ -194,7 +209,7 @@ func (lo warpgroupKernel) placesOf(x *windowTiling, rows, cluster int, t ir.DTyp
 			}
 			return
 		}
-		extent := math.Max(1, lo.estimate(own[d].Extent))
+		extent := math.Max(1, algebra.Estimate(own[d].Extent, sizes))
 		for n := left; n >= 1; n /= 2 {
 			inside := extent / (math.Ceil(extent/float64(n)) * float64(n))
 			if d == len(own)-1 && n*t.Size() < narrowStore {

@@ -25,7 +25,7 @@ func TestTF32Mappings(t *testing.T) {
 		{bt, "H200", 4096, 4096, 4095, "split-k"},
 		{bt, "H200", 4096, 4095, 4096, "warpgroup"},
 		{bt, "H200", 1024, 1024, 4096, "warpgroup"},
-		{bt, "H200", 256, 256, 4096, "split-k"},
+		{bt, "H200", 256, 256, 4096, "warpgroup"},
 		{"@tf32 @bench(M=16) graph g(x: f32[M, K], w: i8[N, K]) -> (y: f32[M, N]) { y = x @ transpose(f32(w)) }", "H200", 4096, 4096, 4096, "split-k"},
 		{bt, "H200", 16, 4096, 4096, "split-k"},
 		{bt, "A100", 4096, 4096, 4096, "split-k"},
