@@ -85,6 +85,9 @@ func (p *Program) RunTimed(
 	var stop atomic.Bool
 	defer context.AfterFunc(ctx, func() { stop.Store(true) })()
 	for i, k := range b.kernels {
+		if k == (nothing{}) {
+			continue
+		}
 		start := time.Now()
 		k.run(memory, p.threads, &stop)
 		if took != nil {
@@ -101,7 +104,10 @@ func (p *Program) RunTimed(
 }
 
 // Traffic is the bytes of the tensors that a kernel reads, and of those that it writes.
-type Traffic struct{ Reads, Writes int64 }
+type Traffic struct {
+	Reads, Writes int64
+	Idle          bool // it does not run at these sizes: it moves nothing, and RunTimed does not time it
+}
 
 // Traffic is that of each kernel of the plan, for the given sizes.
 func (p *Program) Traffic(symbols map[string]int64) ([]Traffic, error) {
@@ -115,6 +121,9 @@ func (p *Program) Traffic(symbols map[string]int64) ([]Traffic, error) {
 	}
 	out := make([]Traffic, len(p.plan.Kernels))
 	for i, k := range p.plan.Kernels {
+		if out[i].Idle = b.kernels[i] == (nothing{}); out[i].Idle {
+			continue
+		}
 		for _, a := range k.Args {
 			if a.Write {
 				out[i].Writes += bytes[a.Buffer]
