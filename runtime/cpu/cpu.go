@@ -16,6 +16,7 @@ import (
 	"context"
 	"fmt"
 	goruntime "runtime"
+	"runtime/pprof"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -30,6 +31,7 @@ type Program struct {
 	names   []string
 	threads int
 	checks  []ir.IndexCheck
+	labels  labels
 
 	bounds boundCache
 	temps  sync.Pool // of *[]byte: the temporaries of one run
@@ -42,7 +44,7 @@ type Options struct {
 
 // New returns a program that runs plan.
 func New(plan *ir.Plan, opts Options) *Program {
-	p := &Program{plan: plan, threads: opts.Threads}
+	p := &Program{plan: plan, threads: opts.Threads, labels: labelsOf(plan)}
 	if p.threads <= 0 {
 		p.threads = goruntime.GOMAXPROCS(0)
 	}
@@ -84,10 +86,12 @@ func (p *Program) RunTimed(
 	}
 	var stop atomic.Bool
 	defer context.AfterFunc(ctx, func() { stop.Store(true) })()
+	defer pprof.SetGoroutineLabels(ctx)
 	for i, k := range b.kernels {
 		if k == (nothing{}) {
 			continue
 		}
+		p.labels.set(ctx, i)
 		start := time.Now()
 		k.run(memory, p.threads, &stop)
 		if took != nil {
