@@ -6,6 +6,7 @@ import (
 
 	"github.com/alecthomas/participle/v2/lexer"
 
+	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
 )
 
@@ -56,7 +57,7 @@ var foreignModules = []string{"np", "numpy", "torch", "jnp", "jax", "tl", "tf", 
 
 // foreignWords are words of other grammars, where one is not expected.
 var foreignWords = map[string]string{
-	"and": "&& is and", "or": "|| is or", "xor": "^ is xor", "is": "== compares", "in": "== compares",
+	"and": "write && for and", "or": "write || for or", "xor": "write ^ for xor", "is": "== compares", "in": "== compares",
 	"def": "write fn name(x: T[...]) = ..., or graph name(x: f32[N]) -> (y: f32[N]) { ... }",
 	"if":  "where(condition, a, b) chooses", "elif": "write else if", "while": "for i in 0..N repeats a known number of times",
 	"let": "a name is bound without a word before it: y = ...", "var": "a name is bound without a word before it: y = ...",
@@ -116,6 +117,9 @@ func foreignMember(before []lexer.Token, after string) string {
 		of = "..."
 	}
 	form, known := foreignMembers[name]
+	if dtype := castTo(name, after[len(name):]); dtype != "" {
+		form = dtype + "(%s)"
+	}
 	switch {
 	case !known && strings.HasPrefix(after[len(name):], "()"):
 		form = name + "(%s)"
@@ -123,6 +127,22 @@ func foreignMember(before []lexer.Token, after string) string {
 		form = name + "(%s, ...)"
 	}
 	return "values have no members: write " + strings.ReplaceAll(form, "%s", of)
+}
+
+// castTo is the dtype that a member converts to, as in x.astype(np.float32); "" where it is none or not known.
+func castTo(name, after string) string {
+	if name != "astype" && name != "type" && name != "to" || !strings.HasPrefix(after, "(") {
+		return ""
+	}
+	arg, _, closed := strings.Cut(after[1:], ")")
+	arg = strings.Trim(arg[strings.LastIndexByte(arg, '.')+1:], ` "'`)
+	if here, ok := foreignNames[arg]; ok {
+		arg = here
+	}
+	if _, known := ir.DTypeNamed(arg); !closed || !known {
+		return ""
+	}
+	return arg
 }
 
 // foreignSyntax says what to write in place of what the token, or the ones before it, mean
@@ -139,7 +159,7 @@ func foreignSyntax(bad lexer.Token, tokens []lexer.Token) string {
 	case foreignWords[bad.Value] != "" && bad.Type != tokString:
 		return foreignWords[bad.Value]
 	case previous(1) == "not":
-		return "! is not"
+		return "write ! for not"
 	case bad.Value == "/" && (previous(1) == "/" || len(before) == 0):
 		return "# begins a comment, and / between integers rounds down"
 	case bad.Value == "=" && len(before) > 0 && before[len(before)-1].Type == tokOp:
@@ -167,6 +187,8 @@ func foreignSyntax(bad lexer.Token, tokens []lexer.Token) string {
 		return "results have names: -> (y: f32[N])"
 	case bad.Value == "{" && previous(1) == ")" && slices.ContainsFunc(before, func(t lexer.Token) bool { return t.Value == "range" }):
 		return "write for i in 0..N"
+	case previous(1) == "require":
+		return `write require(condition, "what it says when it does not hold")`
 	case previous(1) == "let" || previous(1) == "var" || previous(1) == "lambda" || previous(1) == "while":
 		return foreignWords[previous(1)]
 	}

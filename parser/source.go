@@ -82,13 +82,14 @@ func (l *loader) load(name string, src []byte) *module {
 	return m
 }
 
-// parseSource reads the syntax of one file: nil and its mistakes where it has any.
+// parseSource reads the syntax of one file: nil and its mistakes where it has any, those behind the first included.
 func parseSource(name string, src []byte, limits Limits) (*fileNode, error) {
-	tokens, err := tokenize(name, src, limits)
-	if err != nil {
-		return nil, err
+	tokens, errs := tokenizeAll(name, src, limits)
+	if tokens == nil {
+		return nil, errs.Err()
 	}
-	tree, errs := parseTokens(tokens, limits)
+	tree, more := parseTokens(tokens, limits)
+	errs = append(errs, notBehind(more, errs)...)
 	if err := errs.Err(); err != nil {
 		return nil, err
 	}

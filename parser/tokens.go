@@ -59,7 +59,8 @@ func Keywords() []string {
 	return []string{"import", "const", "fn", "graph", "for", "in", "if", "else", "return", "error", "require", "where", "at", "state"}
 }
 
-// tokenizeAll is tokenize that goes on behind what is no token.
+// tokenizeAll is tokenize that goes on behind what is no token. It reports the first of each line: what follows is often
+// a part of the same mistake, as in torch.nn.relu(x).
 func tokenizeAll(filename string, src []byte, limits Limits) ([]lexer.Token, diag.List) {
 	var errs diag.List
 	if len(src) > limits.Bytes {
@@ -75,7 +76,7 @@ func tokenizeAll(filename string, src []byte, limits Limits) ([]lexer.Token, dia
 			return nil, errs
 		}
 		if err := s.scan(); err != nil {
-			if len(errs) < limits.Errors {
+			if len(errs) < limits.Errors && (len(errs) == 0 || errs[len(errs)-1].Span.Start.Line < s.pos.Line) {
 				errs = append(errs, diag.All(err)...)
 			}
 			s.skip()

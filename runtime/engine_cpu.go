@@ -121,6 +121,10 @@ func (x *cpuProgram) bind(_ context.Context, b *binding) error {
 	}
 	for i, k := range x.kernels {
 		t := traffic[i]
+		if t.Idle {
+			work.reports = append(work.reports, KernelReport{Name: k.Name, Unit: i, Skipped: k.When != nil})
+			continue
+		}
 		work.reports = append(work.reports, KernelReport{Name: k.Name, Unit: i, Grid: [3]uint32{1, 1, 1}, Reads: t.Reads,
 			Writes: t.Writes})
 		b.kernels, b.moved = b.kernels+1, b.moved+t.Reads+t.Writes

@@ -86,8 +86,8 @@ func run(args []string, stdout, stderr io.Writer, getenv func(string) string) in
 	a := &app{ctx: ctx, ui: newUI(stdout, stderr, c.Color, getenv), getenv: getenv, model: parser.Model,
 		files: newSources(c.ImportRoot), openDevice: runtime.Open}
 	if err != nil {
-		a.ui.errorf("%s", err)
-		fmt.Fprintln(stderr, `Run "fusec --help" for the commands.`)
+		a.ui.errorf("%s", plainUsage(err))
+		fmt.Fprintln(stderr, helpFor(err))
 		return exitUsage
 	}
 	err = a.run(parsed, args)
@@ -98,6 +98,26 @@ func run(args []string, stdout, stderr io.Writer, getenv func(string) string) in
 	}
 	a.flushCaches()
 	return code
+}
+
+// plainUsage words what kong says of a flag with sizes that are no numbers.
+func plainUsage(err error) string {
+	const flag = "--size: "
+	text, ok := strings.CutPrefix(err.Error(), flag)
+	if !ok {
+		return err.Error()
+	}
+	text = strings.Replace(text, `expected "<key>=<value>" but got`, "found", 1)
+	return flag + "expected NAME=NUMBER, as N=8192,M=64: " + strings.Replace(text, "invalid map value", "found", 1)
+}
+
+// helpFor says where to read on: of the command whose arguments are wrong, or of all.
+func helpFor(err error) string {
+	var wrong *kong.ParseError
+	if errors.As(err, &wrong) && wrong.Context != nil && wrong.Context.Selected() != nil {
+		return fmt.Sprintf("Run %q for its flags.", wrong.Context.Selected().FullPath()+" --help")
+	}
+	return `Run "fusec --help" for the commands.`
 }
 
 // helpFirst are the arguments with fusec help COMMAND, and fusec alone, as kong knows them.

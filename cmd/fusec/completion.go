@@ -157,16 +157,31 @@ func bashCompletion(w io.Writer, model *kong.Application) {
 			fmt.Fprintf(w, "        ' %s') path=' %s' ;;\n", strings.Join(path, " "), strings.Join(path, " "))
 		}
 	})
-	fmt.Fprint(w, "        esac\n    done\n    case \"$path $previous\" in\n")
+	fmt.Fprint(w, `        esac
+    done
+    if [[ $previous == --graph ]]; then # those of the program that the line names
+        words=""
+        for word in "${COMP_WORDS[@]}"; do
+            [[ $word == *.fuse && -f $word ]] &&
+                words+=" $(sed -n -E 's/^(.*[ )])?graph +([A-Za-z_][A-Za-z0-9_]*).*/\2/p' "$word")"
+        done
+        COMPREPLY=($(compgen -W "$words" -- "$current"))
+        return
+    fi
+    case "$path $previous" in
+`)
 	walkCommands(model.Node, nil, func(n *kong.Node, path []string) {
 		before := "*' --" // the flags of all commands follow any
 		if len(path) > 0 {
 			before = "' " + strings.Join(path, " ") + " --"
 		}
 		for _, f := range n.Flags {
-			if values := valuesOf(f.Value); values != nil {
+			switch values := valuesOf(f.Value); {
+			case values != nil:
 				fmt.Fprintf(w, "    %s%s') COMPREPLY=($(compgen -W '%s' -- \"$current\")); return ;;\n",
 					before, f.Name, strings.Join(values, " "))
+			case f.Name != "graph" && !f.IsBool():
+				fmt.Fprintf(w, "    %s%s') COMPREPLY=($(compgen -f -- \"$current\")); return ;;\n", before, f.Name)
 			}
 		}
 	})

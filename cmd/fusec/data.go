@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -107,6 +108,9 @@ func readInputs(given []string, params []ir.Param) ([]*tensor.Tensor, error) {
 			continue
 		}
 		if out[i], err = at.read(p.DType); err != nil {
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil, fmt.Errorf("--in %s=%s: no such file, and no number", p.Name, at.path)
+			}
 			return nil, fmt.Errorf("input %s: expected %s: %w", p.Name, p.DType, plainPathError(err))
 		}
 	}

@@ -80,6 +80,7 @@ func (c *explainCmd) Run(a *app) error {
 		a.explainCompiling(plans, explained, device)
 	default:
 		a.explainPages(explained)
+		a.explainCompiling(plans, explained, device)
 		a.askForSizes(plans, explained)
 	}
 	if broken != nil {

@@ -310,8 +310,9 @@ func (a *app) totals(x explain.Explanation) {
 		a.ui.table([]column{col(""), number("kernels"), number("read"), number("written"), number("about ms")}, rows)
 		return
 	}
-	for _, row := range rows {
-		a.ui.printf("%s: %s kernels\n", row[0], row[1])
+	for i, total := range []explain.Total{x.Fused, x.Unfused} {
+		row := rows[i]
+		a.ui.printf("%s: %s\n", row[0], count(total.Kernels, "kernel"))
 		a.field("read", row[2])
 		a.field("written", row[3])
 	}

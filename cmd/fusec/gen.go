@@ -104,7 +104,7 @@ func (c *genCmd) text(a *app, o *gen.Options) (err error) {
 		return err
 	}
 	// Compiled once under the name it will have, to learn what it imports by that name.
-	_, err = a.parseAs(o.Source, o.Text, read)
+	_, err = parseText(o.Source, o.Text, read) // warnings were printed
 	return err
 }
 

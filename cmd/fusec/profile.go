@@ -54,7 +54,7 @@ func (c *profileCmd) Run(a *app) error {
 	var old *profile
 	if c.Compare != "" {
 		var err error
-		if old, err = readProfile(c.Compare); err != nil {
+		if old, err = readProfile("--compare", c.Compare); err != nil {
 			return err
 		}
 	}
@@ -85,16 +85,16 @@ func (c *profileCmd) Run(a *app) error {
 	return nil
 }
 
-// readProfile reads what --json has printed.
-func readProfile(path string) (*profile, error) {
+// readProfile reads what --json has printed, for a flag.
+func readProfile(flag, path string) (*profile, error) {
 	const most = 64 << 20
 	text, err := regular.ReadFile(path, most)
 	if err != nil {
-		return nil, fmt.Errorf("--compare: %w", plainPathError(err))
+		return nil, fmt.Errorf("%s: %w", flag, plainPathError(err))
 	}
 	p := &profile{}
 	if err := json.Unmarshal(text, p); err != nil || p.Graph == "" {
-		return nil, fmt.Errorf("--compare %s: expected what fusec profile --json prints", path)
+		return nil, fmt.Errorf("%s %s: expected what fusec profile --json prints", flag, path)
 	}
 	return p, nil
 }

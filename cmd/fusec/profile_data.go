@@ -19,6 +19,7 @@ type profile struct {
 	Version string           `json:"version"` // of fusec
 	Graph   string           `json:"graph"`
 	Device  string           `json:"device"`
+	Figures ir.Device        `json:"figures"` // of the device: what the graph was planned for
 	Sizes   map[string]int64 `json:"sizes"`
 
 	Run      spread          `json:"run"`                 // of the whole graph, on the device
@@ -76,7 +77,7 @@ type profiled struct {
 
 func newProfile(a *app, x profiled) *profile {
 	m := x.measured
-	p := &profile{Version: buildVersion(), Graph: x.graph.Name, Device: x.device.Name(), Sizes: x.args.sizes,
+	p := &profile{Version: buildVersion(), Graph: x.graph.Name, Device: x.device.Name(), Figures: x.device.Figures(), Sizes: x.args.sizes,
 		Run: spreadOf(m.report.Total), Upload: m.upload.Seconds(), Inputs: m.memory.Inputs, Outputs: m.memory.Outputs,
 		Arena: m.memory.Arena}
 	if x.device.Kind() == runtime.CPU {

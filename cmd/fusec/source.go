@@ -118,9 +118,13 @@ func (a *app) warn(file *parser.File, graph string) {
 
 // parseAs reads a text under a name other than its file's.
 func (a *app) parseAs(name string, text []byte, read func(string) ([]byte, error)) (*parser.File, error) {
-	file, err := parser.Parse(name, text, parser.Options{ReadFile: read})
+	file, err := parseText(name, text, read)
 	a.warn(file, "")
 	return file, err
+}
+
+func parseText(name string, text []byte, read func(string) ([]byte, error)) (*parser.File, error) {
+	return parser.Parse(name, text, parser.Options{ReadFile: read})
 }
 
 // graphs returns the graph of the given name, or all of them for "".

@@ -23,7 +23,10 @@ type viewCmd struct {
 	Size          map[string]int64 `placeholder:"N=8192" mapsep:"," help:"Sizes; by default those of @bench."`
 	DeviceFigures string           `default:"H200" help:"Estimate for this GPU: ${devices}."`
 	PTX           bool             `name:"ptx" help:"Compile what the sizes choose, for registers, PTX and, where nvdisasm is, SASS."`
+	Profile       string           `placeholder:"FILE" help:"Show what fusec profile --json has measured: times, timeline, memory."`
 	Serve         string           `placeholder:"ADDRESS" help:"Serve the page, at localhost:8080 for example, and show each change of the program."`
+
+	profile *profile // of Profile
 }
 
 // Help is the long help text.
@@ -37,11 +40,15 @@ Examples:
     fusec view examples/networks/llama.fuse -o llama.html --device-figures A100
     fusec view examples/softmax.fuse -o softmax.svg
     fusec view examples/softmax.fuse --ptx
+    fusec view examples/softmax.fuse --profile softmax.json
     fusec view examples/ffn.fuse --serve localhost:8080`
 }
 
 // Run writes the page, or serves it.
 func (c *viewCmd) Run(a *app) error {
+	if err := c.takeProfile(); err != nil {
+		return err
+	}
 	if _, err := ir.DeviceNamed(c.DeviceFigures); err != nil {
 		return usagef("%s: there are %s", err, deviceNames())
 	}
@@ -77,24 +84,28 @@ func (c *viewCmd) pageOf(a *app, graphs []*ir.Graph, w io.Writer) error {
 	if err := checkSymbols(c.Size, graphs); err != nil {
 		return err
 	}
-	device, err := ir.DeviceNamed(c.DeviceFigures)
+	device, err := c.device()
 	if err != nil {
 		return err
 	}
-	in := view.Input{Title: filepath.Base(c.File), Device: device, Source: a.files.text, Live: c.Serve != ""}
+	estimated := estimatedFor(device)
+	in := view.Input{Title: filepath.Base(c.File), Device: estimated, Source: a.files.text, CPU: c.onCPU(), Live: c.Serve != ""}
 	for _, g := range graphs {
-		plan, err := fuse.Plan(g, fuse.Options{Device: device})
+		plan, err := fuse.Plan(g, fuse.Options{Device: device, Choices: c.choices(a)})
 		if plan == nil {
 			return err
 		}
 		plan = plan.At(explain.Sizes(g, c.Size))
-		program := codegen.Generate(plan)
+		var program *ir.Program
+		if !c.onCPU() {
+			program = codegen.Generate(plan)
+		}
 		compiled, err := c.compiled(a, g, program, device)
 		if err != nil {
 			return err
 		}
-		in.Graphs = append(in.Graphs, view.Graph{Graph: g, Plan: plan, Program: program, Compiled: compiled,
-			Explain: explain.Explain(g, plan, explain.Options{Device: device, Sizes: c.Size})})
+		in.Graphs = append(in.Graphs, view.Graph{Graph: g, Plan: plan, Program: program, Compiled: compiled, Profile: c.profileOf(a, plan),
+			Explain: explain.Explain(g, plan, explain.Options{Device: estimated, Sizes: c.Size})})
 	}
 	if c.picture() {
 		if len(in.Graphs) != 1 {

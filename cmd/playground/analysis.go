@@ -99,7 +99,7 @@ func (a *answer) fill(text string, run bool) (err error) {
 
 func graphOf(g *ir.Graph, plan *ir.Plan) (graphAnswer, error) {
 	plan = plan.At(explain.Sizes(g, nil))
-	x := explain.Explain(g, plan, explain.Options{})
+	x := explain.Explain(g, plan, explain.Options{Device: ir.Devices()[0]})
 	out := graphAnswer{Name: g.Name, Kernels: kernels(x), Plan: ir.PrintPlan(plan)}
 	var picture strings.Builder
 	if err := view.WriteSVG(&picture, view.Graph{Graph: g, Plan: plan, Explain: x}, ir.Devices()[0]); err != nil {
@@ -125,8 +125,14 @@ func graphOf(g *ir.Graph, plan *ir.Plan) (graphAnswer, error) {
 func kernels(x explain.Explanation) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s instead of %d\n", x.Graph, count(x.Fused.Kernels), x.Unfused.Kernels)
+	if x.Fused.Seconds != nil {
+		fmt.Fprintf(&b, "about %.4f ms on %s at the sizes of @bench\n", *x.Fused.Seconds*1e3, x.Device)
+	}
 	for i, k := range x.Kernels {
 		fmt.Fprintf(&b, "\n%d  %s  (%s)\n", i+1, k.Name, k.Template)
+		if k.Seconds != nil {
+			fmt.Fprintf(&b, "   about %.4f ms, bound by %s\n", *k.Seconds*1e3, k.Roof)
+		}
 		for _, r := range k.Reads {
 			fmt.Fprintf(&b, "   reads  %s: %s bytes\n", r.Name, r.Size)
 		}

@@ -39,6 +39,10 @@ func TestAnalyse(t *testing.T) {
 	assert.Contains(t, a.Graphs[0].Picture, "<svg")
 	assert.Contains(t, a.Results, "8           8           8           8")
 
+	a = answerTo(t, "@bench(N=8, M=4)\ngraph f(x: f32[N, M], s: f32[M]) -> (y: f32[N, M]) { y = x * s }\n", false)
+	assert.Contains(t, a.Graphs[0].Kernels, "reads  s: M * 4 bytes", "each element counts once")
+	assert.Regexp(t, `about 0\.\d+ ms on H200 at the sizes of @bench`, a.Graphs[0].Kernels)
+
 	a = answerTo(t, wrong, true)
 	assert.Contains(t, a.Errors, "program.fuse:2:9: error: unknown function tahn: did you mean tanh?")
 	assert.Contains(t, a.Errors, "^^^^")

@@ -14,7 +14,7 @@ var (
 	writeFunction = regexp.MustCompile(`^unknown function ([A-Za-z_]\w*): write (.+)$`)
 	writeMember   = regexp.MustCompile(`values have no members: write (.+)$`)
 	noModules     = regexp.MustCompile(`there are no modules of functions: write `)
-	operatorIs    = regexp.MustCompile(`: (&&|\|\||\^|!) is (and|or|xor|not)$`)
+	operatorIs    = regexp.MustCompile(`: write (&&|\|\||\^|!) for (and|or|xor|not)$`)
 	formOfCall    = regexp.MustCompile(`^([a-z]\w*)\((.*)\)$`)
 	formWord      = regexp.MustCompile(`[A-Za-z_]\w*`)
 	axisArgument  = regexp.MustCompile(`\baxis=-?\w+`)
@@ -145,20 +145,16 @@ func memberFix(src string, dot int, form string, replace func(from, to int, text
 	if after, list, ok := callAt(src, end); ok {
 		end, args = after, list
 	}
-	form, _, others := strings.Cut(form, ", or ")
+	form, _, _ = strings.Cut(form, ", or ")
 	call := formOfCall.FindStringSubmatch(form)
 	switch {
 	case form == receiver:
 		return replace(begin, end, receiver)
 	case call == nil:
 		return nil
-	case others: // a cast, to the dtype that is asked for
-		if len(args) == 1 {
-			if _, known := ir.DTypeNamed(args[0]); known {
-				return replace(begin, end, args[0]+"("+receiver+")")
-			}
-		}
-		return replace(begin, end, call[1]+"("+receiver+")")
+	}
+	if _, cast := ir.DTypeNamed(call[1]); cast { // to the dtype that the argument named
+		args = nil
 	}
 	return replace(begin, end, call[1]+"("+strings.Join(append([]string{receiver}, args...), ", ")+")")
 }

@@ -14,6 +14,11 @@ document.getElementById("theme").addEventListener("click", () => {
     keep(next);
 });
 
+// On narrow screens the list of pages is shown when it is asked for.
+document.getElementById("menu").addEventListener("click", (e) => {
+    e.currentTarget.setAttribute("aria-expanded", String(document.body.classList.toggle("menu")));
+});
+
 // matches are headings that have every word, those that begin with the first ahead.
 function matches(text) {
     const words = text.toLowerCase().split(/\s+/).filter(Boolean);

@@ -114,3 +114,28 @@ func TestLargeInBrowser(t *testing.T) {
 		assert.Less(t, frame, 33.0)
 	}
 }
+
+// TestProfileInBrowser: what was measured stands in place of estimates at its sizes, and at no others.
+func TestProfileInBrowser(t *testing.T) {
+	in := example(t, "cross_entropy.fuse")
+	sizes := in.Graphs[0].Explain.Sizes
+	p := &Profile{Device: "a device", Sizes: sizes, Median: 7e-3, Min: 6e-3, Count: 9, Gaps: 1e-3, Fixed: 1 << 20}
+	for i, k := range in.Graphs[0].Plan.At(sizes).Kernels {
+		p.Kernels = append(p.Kernels, ProfiledKernel{Kernel: i, Name: k.Name, Median: 3e-3, Min: 2e-3, Roof: "memory", OfRoof: 0.5, Live: 3 << 20})
+	}
+	p.Kernels = append(p.Kernels, ProfiledKernel{Kernel: -1, Name: "gone", Median: 1e-3, Live: 2 << 20})
+	in.Graphs[0].Profile = p
+	page := save(t, func(b *bytes.Buffer) error { return Write(b, in) })
+	document := html.UnescapeString(open(t, page, "play=n+p+Escape"))
+	number(t, document, "ready")
+	assert.Contains(t, document, "7.00 ms measured on a device, at least 6.00 ms in 9 runs")
+	assert.Contains(t, document, "gone: 1.00 ms, 2.0 MiB in use")
+	assert.Contains(t, document, "1.00 ms between kernels")
+	document = html.UnescapeString(open(t, page, "kernel="+p.Kernels[0].Name))
+	assert.Contains(t, document, "3.00 ms measured, at least 2.00 ms")
+	assert.Contains(t, document, "bound by memory, 50 % of that roof")
+	name := in.Graphs[0].Graph.Symbols[0].Name
+	document = html.UnescapeString(open(t, page, fmt.Sprintf("size=%s:%d", name, sizes[name]+1)))
+	assert.NotContains(t, document, "measured on a device")
+	assert.Contains(t, document, "The profile is of")
+}

@@ -25,7 +25,7 @@ type page struct {
 func (p *page) build() {
 	d := p.in.Device
 	const threads = 2048 // of a multiprocessor, where its architecture does not say less
-	p.out.Title, p.out.Live = p.in.Title, p.in.Live
+	p.out.Title, p.out.Live, p.out.CPU = p.in.Title, p.in.Live, p.in.CPU
 	p.out.Device = deviceData{d.Name, d.Bandwidth, d.F32Rate, d.TensorRate, d.SpecialRate, d.Launch, d.HalfTransfer,
 		d.SharedBlock, threads, d.Blocks()}
 	switch d.Arch {
@@ -42,7 +42,7 @@ func (p *page) build() {
 func (p *page) graph(g Graph) graphData {
 	x := g.Explain
 	g.Plan = g.Plan.At(x.Sizes) // as the explanation has it
-	out := graphData{Name: g.Graph.Name, Symbols: []symbolData{}, Kernels: []kernelData{}, Refused: []refusalData{}}
+	out := graphData{Name: g.Graph.Name, Profile: g.Profile, Symbols: []symbolData{}, Kernels: []kernelData{}, Refused: []refusalData{}}
 	out.File, out.Line = p.file(g.Graph.Span), g.Graph.Span.Start.Line
 	for _, s := range g.Graph.Symbols {
 		at := x.Sizes[s.Name]

@@ -25,21 +25,22 @@ function renderPanel() {
 }
 
 function overview() {
-    const g = view.graph, all = view.measured, u = g.unfused;
+    const g = view.graph, all = view.measured, u = g.unfused, p = profiled(g, view.sizes);
     const sum = (f) => all.reduce((t, m) => t + f(m), 0);
     const launches = g.kernels.filter((k) => !k.after).length;
-    const rows = [["as planned", launches, sum((m) => m.read), sum((m) => m.written), all.total]];
-    if (u.read !== null && atDefaults()) rows.push(["unfused", u.kernels, u.read, u.written, u.seconds]);
+    const rows = [["as planned", launches, sum((m) => m.read), sum((m) => m.written), p ? p.median : all.total]];
+    if (u.read !== null && atDefaults()) rows.push(["unfused", u.kernels, u.read, u.written, p ? null : u.seconds]);
     const out = [
         element("h2", null, g.name),
-        element("p", { class: "faint" }, `${count(launches, "kernel")} instead of ${u.kernels}, about ${timeText(all.total)} on ${data.device.name}`),
-        tableOf([["" ], ["kernels", 1], ["read", 1], ["written", 1], ["estimated", 1]], rows.map((r) => element("tr", null,
+        element("p", { class: "faint" }, summary(launches)),
+        tableOf([["" ], ["kernels", 1], ["read", 1], ["written", 1], [p ? "measured" : "estimated", 1]], rows.map((r) => element("tr", null,
             cell(r[0]), cell(String(r[1]), 1), cell(bytesText(r[2]), 1), cell(bytesText(r[3]), 1), cell(r[4] === null ? "" : timeText(r[4]), 1)))),
     ];
     if (g.symbols.length) out.push(element("h3", null, "Sizes"), sliders());
-    out.push(element("h3", null, "Kernels"), kernelTable());
+    out.push(...timeline(), element("h3", null, "Kernels"), kernelTable());
     out.push(element("h3", null, "Roofline"), roofline(), element("p", { class: "faint" },
-        "Each kernel at the operations it does for each byte it moves; its height is what the estimate comes to. On a roof, no kernel can be faster."));
+        "Each kernel at the operations it does for each byte it moves; its height is what " +
+        (p ? "was measured" : "the estimate comes to") + ". On a roof, no kernel can be faster."));
     const refused = g.refused.map((r, i) => i);
     if (refused.length) out.push(element("h3", null, "Merges that were refused, costliest first"), refusals(refused));
     return out;
@@ -74,7 +75,7 @@ function sliders() {
         for (const s of view.graph.symbols) view.sizes[s.name] = s.default;
         remeasure();
         renderPanel();
-    } }, "sizes of @bench")));
+    } }, view.graph.profile ? "sizes of the profile" : "sizes of @bench")));
 }
 
 function kernelTable() {
@@ -108,10 +109,12 @@ function refusals(list) {
 }
 
 function roofline() {
-    const d = data.device, width = 560, height = 300, left = 52, right = 14, top = 12, bottom = 34;
+    const p = profiled(view.graph, view.sizes);
+    const d = p && p.copy_rate ? { bandwidth: p.copy_rate, f32: 0, tensor: 0 } : data.device; // of the CPU engine only a copy is known
+    const width = 560, height = 300, left = 52, right = 14, top = 12, bottom = 34;
     const points = view.graph.kernels.map((k, i) => ({ i, m: view.measured[i] })).filter((p) => p.m.work > 0 && p.m.bytes > 0);
     const xs = points.map((p) => p.m.work / p.m.bytes), ys = points.map((p) => p.m.work / p.m.seconds);
-    const roof = Math.max(d.tensor, d.f32);
+    const roof = Math.max(d.tensor, d.f32) || Math.max(1e11, ...ys);
     const x0 = Math.floor(Math.log10(Math.min(0.1, ...xs))), x1 = Math.ceil(Math.log10(Math.max(1000, ...xs)));
     const y0 = Math.floor(Math.log10(Math.min(1e10, ...ys))), y1 = Math.ceil(Math.log10(roof * 1.2));
     const X = (v) => left + ((Math.log10(v) - x0) / (x1 - x0)) * (width - left - right);
@@ -128,9 +131,9 @@ function roofline() {
     }
     svg.append(element("text", { x: (left + width - right) / 2, y: height - 4, "text-anchor": "middle" }, "operations a byte"),
         element("text", { x: left + 4, y: top + 10 }, "operations a second"));
-    for (const [rate, name] of [[d.f32, "f32"], [d.tensor, "tensor cores"]]) {
+    for (const [rate, name] of d.f32 ? [[d.f32, "f32"], [d.tensor, "tensor cores"]] : [[10 ** y1, ""]]) {
         const knee = rate / d.bandwidth, from = 10 ** x0;
-        svg.append(element("path", { class: "roof", d: `M${X(from)},${Y(Math.max(10 ** y0, from * d.bandwidth))}L${X(knee)},${Y(rate)}L${width - right},${Y(rate)}` }),
+        svg.append(element("path", { class: "roof", d: `M${X(from)},${Y(Math.max(10 ** y0, from * d.bandwidth))}L${X(knee)},${Y(rate)}` + (d.f32 ? `L${width - right},${Y(rate)}` : "") }),
             element("text", { x: width - right - 2, y: Y(rate) - 4, "text-anchor": "end" }, name));
     }
     for (const p of points.slice(0, 3000)) {
@@ -146,9 +149,16 @@ function roofline() {
 
 const tabs = [["lines", "lines"], ["plan", "plan"], ["classes", "classes"], ["cuda", "CUDA"], ["ptx", "PTX"], ["sass", "SASS"], ["refused", "refused"]];
 
+// shownTab tells whether there is something to show.
+function shownTab(id, k, c) {
+    if (id === "cuda") return !data.cpu;
+    if (id === "ptx" || id === "sass") return c[id];
+    return id !== "refused" || k.refused.length;
+}
+
 function kernelPanel(i) {
     const k = view.graph.kernels[i], m = view.measured[i], c = k.classes[m.class] || k.classes[0];
-    const list = element("div", { role: "tablist" }, ...tabs.filter(([id]) => (id !== "refused" || k.refused.length) && (id !== "ptx" && id !== "sass" || c[id])).map(([id, name]) =>
+    const list = element("div", { role: "tablist" }, ...tabs.filter(([id]) => shownTab(id, k, c)).map(([id, name]) =>
         element("button", { role: "tab", type: "button", "aria-selected": String(view.tab === id), onclick: () => { view.tab = id; renderPanel(); remember(); } },
             id === "refused" ? `${name} ${k.refused.length}` : id === "classes" ? `${name} ${k.classes.length}` : name)));
     const body = { lines: linesTab, plan: planTab, classes: classesTab, cuda: cudaTab, ptx: textTab("ptx"), sass: textTab("sass"), refused: () => [refusals(k.refused)] }[view.tab] || linesTab;
@@ -157,15 +167,15 @@ function kernelPanel(i) {
         element("h2", null, element("span", { class: "swatch", style: "background:" + strongColor(i) }), `${i + 1}  ${k.name}`),
         element("p", { class: "faint" }, `${k.template} template · ${k.space}`),
         element("dl", null, ...terms([
-            ["time", `${timeText(m.seconds)}, ${Math.round((m.seconds / view.measured.total) * 100)} % of the graph; bound by ${m.bound}, ${Math.round(m.roof * 100)} % of that roof`],
+            ["time", kernelTime(m)],
             ["moves", `reads ${bytesText(m.read)}, writes ${bytesText(m.written)}`],
             ["computes", m.work ? `${rateText(m.work, "op")}, ${perByte(m)} a byte` : null],
             ["strategy", c.strategy + ": " + c.doc],
             ["class", `${m.class + 1} of ${k.classes.length}${c.terms.length ? ": " + c.terms.join(", ") : ": any size"}`],
             ["schedule", c.schedule.join(", ")],
-            ["occupancy", occupancy(c)],
+            ["occupancy", data.cpu ? null : occupancy(c)],
             ["runs", k.after ? "in the last blocks of " + k.after : null],
-            ["no wgmma", k.slower || null],
+            ["no wgmma", data.cpu ? null : k.slower || null],
         ])),
         list, ...body(k, i, c),
     ];

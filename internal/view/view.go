@@ -30,6 +30,9 @@ var drawJS string
 //go:embed panel.js
 var panelJS string
 
+//go:embed timeline.js
+var timelineJS string
+
 // SomeSize is the first value on a page of a symbol without a size.
 const SomeSize = 1024
 
@@ -39,6 +42,7 @@ type Graph struct {
 	Plan    *ir.Plan
 	Program *ir.Program // nil where there is no CUDA text
 	Explain explain.Explanation
+	Profile *Profile // what was measured of it; nil for nothing
 	// Compiled is what the compiler made of units of Program, as far as any were compiled.
 	Compiled map[int]Compiled
 }
@@ -57,6 +61,7 @@ type Input struct {
 	Device ir.Device
 	Graphs []Graph
 	Source func(filename string) (text string, ok bool) // of files that positions name
+	CPU    bool                                         // the plan is for the CPU engine: no CUDA text belongs to it
 	Live   bool                                         // the page asks its server for newer ones
 }
 
@@ -75,7 +80,7 @@ func (p *page) write(w io.Writer) error {
 	text := strings.NewReplacer(
 		"{{title}}", html.EscapeString(p.in.Title),
 		"{{css}}", pageCSS,
-		"{{script}}", drawJS+panelJS+pageJS,
+		"{{script}}", drawJS+timelineJS+panelJS+pageJS,
 	).Replace(pageHTML)
 	before, after, _ := strings.Cut(text, "{{data}}")
 	for _, part := range []string{before, string(data), after} { // Marshal escapes <, so that no text ends the element
@@ -91,6 +96,7 @@ func (p *page) write(w io.Writer) error {
 type pageData struct {
 	Title   string      `json:"title"`
 	Live    bool        `json:"live,omitempty"`
+	CPU     bool        `json:"cpu,omitempty"`
 	Device  deviceData  `json:"device"`
 	Files   []fileData  `json:"files"`
 	Exprs   [][]any     `json:"exprs"` // sizes, in postfix form: numbers, names of symbols behind $, and operations
@@ -124,6 +130,7 @@ type graphData struct {
 	Kernels []kernelData  `json:"kernels"`
 	Refused []refusalData `json:"refused"`
 	Unfused totalData     `json:"unfused"`
+	Profile *Profile      `json:"profile,omitempty"`
 	Line    int           `json:"line"`
 	File    int           `json:"file"`
 }

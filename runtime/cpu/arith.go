@@ -144,12 +144,29 @@ func roundFloat(t ir.DType, v float64) float64 { return num.Round(t, v) }
 func (g *gen) roundFloat(t ir.DType, o operand) operand {
 	if o.vec {
 		return g.emit(classF32, true, 0, func(w *worker, i *instr) {
-			roundTo(f32s(w, i.dst.reg), f32s(w, i.src[0].reg), t)
+			roundF32(f32s(w, i.dst.reg), f32s(w, i.src[0].reg), t)
 		}, o)
 	}
 	return g.emit(classF32, false, 0, func(w *worker, i *instr) {
 		w.sf[i.dst.reg] = num.Round(t, w.sf[i.src[0].reg])
 	}, o)
+}
+
+// roundF32 rounds floats to what t stores: where the processor has an instruction for it, by way of the stored form.
+func roundF32(dst, a []float32, t ir.DType) {
+	const chunk = 64
+	a = a[:len(dst)]
+	narrow, widen, whole := opsF32.narrow[t], opsF32.widen[t], 0
+	if narrow != nil && widen != nil {
+		whole = len(dst) &^ 7
+	}
+	var stored [2 * chunk]byte
+	for from := 0; from < whole; from += chunk {
+		to := min(from+chunk, whole)
+		narrow(stored[:2*(to-from)], a[from:to])
+		widen(dst[from:to], stored[:2*(to-from)])
+	}
+	roundTo(dst[whole:], a[whole:], t)
 }
 
 // cast converts o between types. Among the floats of one class it only rounds.

@@ -16,6 +16,7 @@ import (
 	"context"
 	"fmt"
 	goruntime "runtime"
+	"runtime/pprof"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -30,6 +31,7 @@ type Program struct {
 	names   []string
 	threads int
 	checks  []ir.IndexCheck
+	labels  labels
 
 	bounds boundCache
 	temps  sync.Pool // of *[]byte: the temporaries of one run
@@ -42,7 +44,7 @@ type Options struct {
 
 // New returns a program that runs plan.
 func New(plan *ir.Plan, opts Options) *Program {
-	p := &Program{plan: plan, threads: opts.Threads}
+	p := &Program{plan: plan, threads: opts.Threads, labels: labelsOf(plan)}
 	if p.threads <= 0 {
 		p.threads = goruntime.GOMAXPROCS(0)
 	}
@@ -84,7 +86,12 @@ func (p *Program) RunTimed(
 	}
 	var stop atomic.Bool
 	defer context.AfterFunc(ctx, func() { stop.Store(true) })()
+	defer pprof.SetGoroutineLabels(ctx)
 	for i, k := range b.kernels {
+		if k == (nothing{}) {
+			continue
+		}
+		p.labels.set(ctx, i)
 		start := time.Now()
 		k.run(memory, p.threads, &stop)
 		if took != nil {
@@ -101,7 +108,10 @@ func (p *Program) RunTimed(
 }
 
 // Traffic is the bytes of the tensors that a kernel reads, and of those that it writes.
-type Traffic struct{ Reads, Writes int64 }
+type Traffic struct {
+	Reads, Writes int64
+	Idle          bool // it does not run at these sizes: it moves nothing, and RunTimed does not time it
+}
 
 // Traffic is that of each kernel of the plan, for the given sizes.
 func (p *Program) Traffic(symbols map[string]int64) ([]Traffic, error) {
@@ -115,6 +125,9 @@ func (p *Program) Traffic(symbols map[string]int64) ([]Traffic, error) {
 	}
 	out := make([]Traffic, len(p.plan.Kernels))
 	for i, k := range p.plan.Kernels {
+		if out[i].Idle = b.kernels[i] == (nothing{}); out[i].Idle {
+			continue
+		}
 		for _, a := range k.Args {
 			if a.Write {
 				out[i].Writes += bytes[a.Buffer]

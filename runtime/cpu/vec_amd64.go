@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"math"
+
 	"github.com/klauspost/cpuid/v2"
 
 	"github.com/fusec/fusec/ir"
@@ -8,6 +10,18 @@ import (
 
 //go:noescape
 func expAVX(dst, a *float32, n int)
+
+//go:noescape
+func exp2AVX(dst, a *float32, n int)
+
+//go:noescape
+func logAVX(dst, a *float32, n int)
+
+//go:noescape
+func log2AVX(dst, a *float32, n int)
+
+//go:noescape
+func powAVX(dst, a, b *float32, n int)
 
 //go:noescape
 func tanhAVX(dst, a *float32, n int)
@@ -108,7 +122,7 @@ func vectorF32(t opTable[float32]) opTable[float32] {
 		return t
 	}
 	for op, f := range map[ir.Op]func(dst, a *float32, n int){
-		ir.OpExp: expAVX, ir.OpTanh: tanhAVX, ir.OpErf: erfAVX, ir.OpSqrt: sqrtAVX, ir.OpRsqrt: rsqrtAVX,
+		ir.OpExp: expAVX, ir.OpExp2: exp2AVX, ir.OpLog: logAVX, ir.OpLog2: log2AVX, ir.OpTanh: tanhAVX, ir.OpErf: erfAVX, ir.OpSqrt: sqrtAVX, ir.OpRsqrt: rsqrtAVX,
 		ir.OpRecip: recipAVX, ir.OpNeg: negAVX, ir.OpAbs: absAVX,
 	} {
 		t.unary[op] = unaryAVX(f)
@@ -134,6 +148,7 @@ func vectorF32(t opTable[float32]) opTable[float32] {
 	t.largest, t.smallest = extremeAVX(largestAVX), extremeAVX(smallestAVX)
 	t.widen[ir.BF16], t.widen[ir.F16] = widenAVX(widenBF16AVX), widenAVX(widenF16AVX)
 	t.narrow[ir.BF16], t.narrow[ir.F16] = narrowAVX(narrowBF16AVX), narrowAVX(narrowF16AVX)
+	t.vv[ir.OpPow] = power
 	t.unary[ir.OpSin], t.unary[ir.OpCos] = angleAVX(sinAVX, ir.OpSin), angleAVX(cosAVX, ir.OpCos)
 	return t
 }
@@ -163,6 +178,23 @@ func angleAVX(f func(dst, a *float32, n int), op ir.Op) func(dst, a []float32) {
 		for i, v := range a {
 			dst[i] = float32(exact(float64(v), 0, 0))
 		}
+	}
+}
+
+// power is a power: of numbers that are not positive, and for infinities, the exact and slow form.
+func power(dst, a, b []float32) {
+	if len(dst) == 0 {
+		return
+	}
+	a, b = a[:len(dst)], b[:len(dst)]
+	const most = math.MaxFloat32
+	if smallestAVX(&a[0], len(a), 1) > 0 && largestAVX(&a[0], len(a), 1) <= most &&
+		smallestAVX(&b[0], len(b), 0) >= -most && largestAVX(&b[0], len(b), 0) <= most {
+		powAVX(&dst[0], &a[0], &b[0], len(dst))
+		return
+	}
+	for i, v := range a {
+		dst[i] = float32(math.Pow(float64(v), float64(b[i])))
 	}
 }
 

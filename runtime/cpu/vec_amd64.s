@@ -61,6 +61,27 @@ CONST8(sin3, 0x363663cd363663cd) // 2.71782054e-06
 CONST8(cos0, 0x3d2aaaa53d2aaaa5) // 0.0416666461
 CONST8(cos1, 0xbab60623bab60623) // -0.00138873272
 CONST8(cos2, 0x37ccf6f237ccf6f2) // 2.44336882e-05
+// exp2 has the polynomial of exp. log: a minimax fit of (log(1+f)-f+f**2/2)/f**3 between the roots of 1/2 and 2.
+CONST8(exp2hi, 0x4300000043000000) // 128
+CONST8(exp2lo, 0xc3160000c3160000) // -150
+CONST8(ln2, 0x3f3172183f317218) // 0.693147181
+CONST8(log2eLess1, 0x3ee2a8ed3ee2a8ed) // 0.442695041: log2(e) - 1
+CONST8(log0, 0x3eaaaaaa3eaaaaaa) // 0.333333312
+CONST8(log1, 0xbe7ffffcbe7ffffc) // -0.24999994
+CONST8(log2, 0x3e4cceac3e4cceac) // 0.200007148
+CONST8(log3, 0xbe2aae50be2aae50) // -0.166680577
+CONST8(log4, 0x3e11e9bf3e11e9bf) // 0.142493228
+CONST8(log5, 0xbdfe5d4fbdfe5d4f) // -0.124201408
+CONST8(log6, 0x3def251a3def251a) // 0.116769987
+CONST8(log7, 0xbdebd1b8bdebd1b8) // -0.115146103
+CONST8(log8, 0x3d9021bb3d9021bb) // 0.0703768363
+CONST8(sqrtHalf, 0x3f3504f33f3504f3) // the bits of 0.707106769
+CONST8(fraction, 0x007fffff007fffff) // the bits of a fraction
+CONST8(minNormal, 0x0080000000800000) // 1.17549435e-38
+CONST8(twoTo23, 0x4b0000004b000000) // 8388608
+CONST8(twentyThree, 0x41b8000041b80000) // 23
+CONST8(minusInf, 0xff800000ff800000) // -inf
+CONST8(notANumber, 0x7fc000007fc00000) // NaN
 CONST8(inf, 0x7f8000007f800000)
 CONST8(absmask, 0x7fffffff7fffffff)
 CONST8(signmask, 0x8000000080000000)
@@ -88,18 +109,8 @@ GLOBL mask<>(SB), RODATA|NOPTR, $64
 	LEAQ mask<>(SB), BX \
 	VMOVUPS (BX)(AX*4), Y15
 
-// EXP8 is Y0 = e**Y0: 2**n, in two factors, times a polynomial of what is left. Results below the
-// smallest normal number are rounded once. NaN comes through. Uses Y1 to Y4.
-#define EXP8 \
-	VMOVAPS Y0, Y4 \
-	VMOVUPS exphi<>(SB), Y1 \
-	VMINPS Y0, Y1, Y1 \
-	VMOVUPS explo<>(SB), Y2 \
-	VMAXPS Y1, Y2, Y1 \
-	VMULPS log2e<>(SB), Y1, Y2 \
-	VROUNDPS $8, Y2, Y2 \
-	VFNMADD231PS ln2hi<>(SB), Y2, Y1 \
-	VFNMADD231PS ln2lo<>(SB), Y2, Y1 \
+// EXPOFREST8 is Y0 = e**Y1 * 2**Y2 for |Y1| < ln2/2 and integers Y2. Uses Y3.
+#define EXPOFREST8 \
 	VMOVUPS e6<>(SB), Y3 \
 	VFMADD213PS e5<>(SB), Y1, Y3 \
 	VFMADD213PS e4<>(SB), Y1, Y3 \
@@ -115,11 +126,94 @@ GLOBL mask<>(SB), RODATA|NOPTR, $64
 	VPADDD bias<>(SB), Y2, Y2 \
 	VPSLLD $23, Y2, Y2 \
 	VMULPS Y1, Y3, Y3 \
-	VMULPS Y2, Y3, Y0 \
+	VMULPS Y2, Y3, Y0
+
+// EXP8 is Y0 = e**Y0: 2**n, in two factors, times a polynomial of what is left. Results below the
+// smallest normal number are rounded once. NaN comes through. Uses Y1 to Y4.
+#define EXP8 \
+	VMOVAPS Y0, Y4 \
+	VMOVUPS exphi<>(SB), Y1 \
+	VMINPS Y0, Y1, Y1 \
+	VMOVUPS explo<>(SB), Y2 \
+	VMAXPS Y1, Y2, Y1 \
+	VMULPS log2e<>(SB), Y1, Y2 \
+	VROUNDPS $8, Y2, Y2 \
+	VFNMADD231PS ln2hi<>(SB), Y2, Y1 \
+	VFNMADD231PS ln2lo<>(SB), Y2, Y1 \
+	EXPOFREST8 \
 	VCMPPS $0x1e, exphi<>(SB), Y4, Y1 \
 	VBLENDVPS Y1, inf<>(SB), Y0, Y0 \
 	VCMPPS $0x11, explo<>(SB), Y4, Y1 \
 	VANDNPS Y0, Y1, Y0
+
+// EXP2OF8 is Y0 = 2**Y0. The ends of the range give infinity and 0 by themselves.
+#define EXP2OF8 \
+	VMOVUPS exp2hi<>(SB), Y1 \
+	VMINPS Y0, Y1, Y1 \
+	VMOVUPS exp2lo<>(SB), Y2 \
+	VMAXPS Y1, Y2, Y1 \
+	VROUNDPS $8, Y1, Y2 \
+	VSUBPS Y2, Y1, Y1 \
+	VMULPS ln2<>(SB), Y1, Y1 \
+	EXPOFREST8
+
+// LOGPARTS8 splits Y0 into 2**Y2 * (1 + Y1), between the roots of 1/2 and 2, and gives log(1 + Y1) - Y1 in Y3. What is
+// below the smallest normal number is scaled first. Y4 is Y0. Uses Y5 and Y6.
+#define LOGPARTS8 \
+	VMOVAPS Y0, Y4 \
+	VCMPPS $0x11, minNormal<>(SB), Y0, Y5 \
+	VMULPS twoTo23<>(SB), Y0, Y6 \
+	VBLENDVPS Y5, Y6, Y0, Y0 \
+	VANDPS twentyThree<>(SB), Y5, Y5 \
+	VPSUBD sqrtHalf<>(SB), Y0, Y1 \
+	VPSRAD $23, Y1, Y2 \
+	VCVTDQ2PS Y2, Y2 \
+	VSUBPS Y5, Y2, Y2 \
+	VPAND fraction<>(SB), Y1, Y1 \
+	VPADDD sqrtHalf<>(SB), Y1, Y1 \
+	VSUBPS one<>(SB), Y1, Y1 \
+	VMULPS Y1, Y1, Y6 \
+	VMOVUPS log8<>(SB), Y3 \
+	VFMADD213PS log7<>(SB), Y1, Y3 \
+	VFMADD213PS log6<>(SB), Y1, Y3 \
+	VFMADD213PS log5<>(SB), Y1, Y3 \
+	VFMADD213PS log4<>(SB), Y1, Y3 \
+	VFMADD213PS log3<>(SB), Y1, Y3 \
+	VFMADD213PS log2<>(SB), Y1, Y3 \
+	VFMADD213PS log1<>(SB), Y1, Y3 \
+	VFMADD213PS log0<>(SB), Y1, Y3 \
+	VMULPS Y1, Y3, Y3 \
+	VMULPS Y6, Y3, Y3 \
+	VFNMADD231PS half<>(SB), Y6, Y3
+
+// LOGSPECIAL8 is Y0 = Y3, but for arguments Y4 that are no positive number: of 0 it is -inf, of less NaN, of NaN and
+// infinity these. Uses Y5 and Y6.
+#define LOGSPECIAL8 \
+	VXORPS Y5, Y5, Y5 \
+	VCMPPS $0, Y5, Y4, Y6 \
+	VBLENDVPS Y6, minusInf<>(SB), Y3, Y3 \
+	VCMPPS $0x11, Y5, Y4, Y6 \
+	VBLENDVPS Y6, notANumber<>(SB), Y3, Y3 \
+	VCMPPS $0x15, inf<>(SB), Y4, Y6 \
+	VBLENDVPS Y6, Y4, Y3, Y0
+
+// LOG8 is the natural logarithm.
+#define LOG8 \
+	LOGPARTS8 \
+	VFMADD231PS ln2lo<>(SB), Y2, Y3 \
+	VADDPS Y1, Y3, Y3 \
+	VFMADD231PS ln2hi<>(SB), Y2, Y3 \
+	LOGSPECIAL8
+
+// LOG2OF8 is the logarithm to base 2. That of the fraction is multiplied by log2(e) in two parts, the larger being 1.
+#define LOG2OF8 \
+	LOGPARTS8 \
+	VMULPS log2eLess1<>(SB), Y3, Y7 \
+	VFMADD231PS log2eLess1<>(SB), Y1, Y7 \
+	VADDPS Y3, Y7, Y7 \
+	VADDPS Y1, Y7, Y7 \
+	VADDPS Y2, Y7, Y3 \
+	LOGSPECIAL8
 
 // TANH8 is 1 - 2/(e**2|x| + 1) with the sign of x, and a polynomial near 0.
 #define TANH8 \
@@ -269,6 +363,9 @@ done: \
 	RET
 
 UNARY(·expAVX, EXP8)
+UNARY(·exp2AVX, EXP2OF8)
+UNARY(·logAVX, LOG8)
+UNARY(·log2AVX, LOG2OF8)
 UNARY(·tanhAVX, TANH8)
 UNARY(·erfAVX, ERF8)
 UNARY(·sinAVX, SIN8)

@@ -43,6 +43,12 @@ func TestElementaryFunctions(t *testing.T) {
 		{"fast sin", unaryOp(&opsF32, ir.OpSin), math.Sin, -3, 3, 2},
 		{"fast cos", unaryOp(&opsF32, ir.OpCos), math.Cos, -3, 3, 2},
 		{"fast rsqrt", opsF32.unary[ir.OpRsqrt], func(x float64) float64 { return 1 / math.Sqrt(x) }, 0, 9, 2},
+		{"fast exp2", opsF32.unary[ir.OpExp2], math.Exp2, -155, 135, 2},
+		{"fast log", opsF32.unary[ir.OpLog], math.Log, 0, 100, 2},
+		{"fast log", opsF32.unary[ir.OpLog], math.Log, 0.6, 1.5, 2},
+		{"fast log", opsF32.unary[ir.OpLog], math.Log, 0, 3e38, 2},
+		{"fast log2", opsF32.unary[ir.OpLog2], math.Log2, 0, 2, 2},
+		{"fast log2", opsF32.unary[ir.OpLog2], math.Log2, 0, 1e-38, 2},
 		{"exp2", exp2F32, math.Exp2, -155, 135, 1},
 		{"log", logF32, math.Log, 0, 100, 1},
 		{"log2", log2F32, math.Log2, 0, 2, 1},
@@ -71,6 +77,56 @@ func TestElementaryFunctions(t *testing.T) {
 			}
 		}
 		assert.LessOrEqual(t, worst, c.limit, "%s: %v ulp at %v", c.name, worst, at)
+	}
+}
+
+// TestPowers: of each pair of numbers, at any place of a tile, to within an ulp; special ones as math.Pow has them.
+func TestPowers(t *testing.T) {
+	f := binaryOp(&opsF32, ir.OpPow)
+	r := rand.New(rand.NewPCG(5, 6))
+	special := []float32{0, float32(math.Copysign(0, -1)), -2.5, float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN())}
+	for round := range 4000 {
+		n := 1 + r.IntN(40)
+		a, b, out := make([]float32, n), make([]float32, n), make([]float32, n)
+		for i := range a {
+			a[i] = math.Float32frombits(1 + r.Uint32N(0x7f7fffff)) // any positive number
+			b[i] = float32(r.NormFloat64() * math.Exp2(float64(r.IntN(12)-5)))
+			if r.IntN(3) > 0 { // so that the result is a number
+				a[i] = float32(math.Exp2(r.NormFloat64() * 4))
+			}
+		}
+		if round%10 == 0 {
+			a[r.IntN(n)], b[r.IntN(n)] = special[r.IntN(len(special))], special[r.IntN(len(special))]
+		}
+		f(out, a, b)
+		for i := range out {
+			want := math.Pow(float64(a[i]), float64(b[i]))
+			assert.LessOrEqual(t, ulps(out[i], want), 1.0, "%v ** %v = %v, not %v", a[i], b[i], out[i], want)
+		}
+	}
+}
+
+// TestRoundings: a tile is rounded to what a dtype stores as its elements are one by one.
+func TestRoundings(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	for _, to := range []ir.DType{ir.BF16, ir.F16, ir.F8E4M3, ir.F8E5M2} {
+		for range 2000 {
+			n := 1 + r.IntN(150)
+			a, got, want := make([]float32, n), make([]float32, n), make([]float32, n)
+			for i := range a {
+				a[i] = math.Float32frombits(r.Uint32()) // NaN and infinity among them
+				if r.IntN(2) > 0 {
+					a[i] = float32(r.NormFloat64())
+				}
+			}
+			roundF32(got, a, to)
+			roundTo(want, a, to)
+			for i := range a {
+				if want[i] == want[i] || got[i] == got[i] {
+					assert.Equal(t, math.Float32bits(want[i]), math.Float32bits(got[i]), "%v as %v", a[i], to)
+				}
+			}
+		}
 	}
 }
 
