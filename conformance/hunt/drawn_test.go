@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fusec/fusec/conformance"
+	"github.com/fusec/fusec/conformance/gen"
 	"github.com/fusec/fusec/ir/interp/plantest"
 )
 
@@ -40,6 +41,14 @@ func compareDrawn(t *testing.T, counts map[string]uint64, draw func(*rand.Rand) 
 			}
 		})
 	}
+}
+
+// comparePrograms is compareDrawn of programs that know what they bind.
+func comparePrograms(t *testing.T, counts map[string]uint64, draw func(*rand.Rand) *gen.Program) {
+	compareDrawn(t, counts, func(r *rand.Rand) drawnCase {
+		p := draw(r)
+		return drawnCase{p.Source(), p.Sizes, p.Hostile}
+	})
 }
 
 // TestRangesLeftAloneSimulated runs the programs of runtime/cpu's TestRangesLeftAlone as they are generated for GPUs.
