@@ -37,13 +37,26 @@ func (g *Graph) Implies(cond *Expr) bool {
 	return ProveNonNegative(Simplify(Apply(OpSub, a, b), facts), facts)
 }
 
-// groupsHold reports whether no index i / n of a load can be outside.
+// groupsHold reports whether no index i / n of a load can be outside. An index that has casts of numbers may be i / n once they
+// are numbers, as they are where the text of the index is parsed.
 func (g *Graph) groupsHold(load *Expr) bool {
 	for axis, index := range load.Args {
+		if castsNumbers(index) {
+			index = Simplify(index, Facts{})
+		}
 		r, n := GroupOf(index)
 		if index.Op == OpFloorDiv && r != nil && !g.Implies(GroupsHold(r.Extent, n, load.From.Axes[axis].Extent)) {
 			return false
 		}
 	}
 	return true
+}
+
+// castsNumbers reports whether an element in e has been found to be a number, so that a cast is of one.
+func castsNumbers(e *Expr) (found bool) {
+	Walk(e, func(e *Expr) bool {
+		found = found || e.Op == OpCast && e.Args[0].Op == OpConst
+		return !found
+	})
+	return found
 }
