@@ -41,8 +41,8 @@ func (g *Graph) Implies(cond *Expr) bool {
 // are numbers, as they are where the text of the index is parsed.
 func (g *Graph) groupsHold(load *Expr) bool {
 	for axis, index := range load.Args {
-		if castsNumbers(index) {
-			index = Simplify(index, Facts{})
+		if plain := withoutCastNumbers(index); plain != index {
+			index = Simplify(plain, Facts{})
 		}
 		r, n := GroupOf(index)
 		if index.Op == OpFloorDiv && r != nil && !g.Implies(GroupsHold(r.Extent, n, load.From.Axes[axis].Extent)) {
@@ -52,11 +52,12 @@ func (g *Graph) groupsHold(load *Expr) bool {
 	return true
 }
 
-// castsNumbers reports whether an element in e has been found to be a number, so that a cast is of one.
-func castsNumbers(e *Expr) (found bool) {
-	Walk(e, func(e *Expr) bool {
-		found = found || e.Op == OpCast && e.Args[0].Op == OpConst
-		return !found
+// withoutCastNumbers is an index in which casts of numbers, which elements have been found to be, are numbers.
+func withoutCastNumbers(e *Expr) *Expr {
+	return Rewrite(e, func(e *Expr) *Expr {
+		if e.Op == OpCast && e.Args[0].Op == OpConst {
+			return Cast(e.Args[0], e.Type)
+		}
+		return e
 	})
-	return found
 }

@@ -365,11 +365,8 @@ func (a *algebra) choice(e *Expr) poly {
 // cast sees through an index stored as i64, which holds every index.
 func (a *algebra) cast(e *Expr) poly {
 	inner := e.Args[0]
-	switch {
-	case inner.Op == OpCast && inner.Type == I64 && inner.Args[0].Type == Index:
+	if inner.Op == OpCast && inner.Type == I64 && inner.Args[0].Type == Index {
 		return a.poly(inner.Args[0])
-	case inner.Op == OpConst && inner.Type.IsInt() && inner.Int != math.MinInt64: // which an element was found to be
-		return constPoly(inner.Int)
 	}
 	return a.opaque(e)
 }
