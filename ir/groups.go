@@ -37,13 +37,27 @@ func (g *Graph) Implies(cond *Expr) bool {
 	return ProveNonNegative(Simplify(Apply(OpSub, a, b), facts), facts)
 }
 
-// groupsHold reports whether no index i / n of a load can be outside.
+// groupsHold reports whether no index i / n of a load can be outside. An index that has casts of numbers may be i / n once they
+// are numbers, as they are where the text of the index is parsed.
 func (g *Graph) groupsHold(load *Expr) bool {
 	for axis, index := range load.Args {
+		if plain := withoutCastNumbers(index); plain != index {
+			index = Simplify(plain, Facts{})
+		}
 		r, n := GroupOf(index)
 		if index.Op == OpFloorDiv && r != nil && !g.Implies(GroupsHold(r.Extent, n, load.From.Axes[axis].Extent)) {
 			return false
 		}
 	}
 	return true
+}
+
+// withoutCastNumbers is an index in which casts of numbers, which elements have been found to be, are numbers.
+func withoutCastNumbers(e *Expr) *Expr {
+	return Rewrite(e, func(e *Expr) *Expr {
+		if e.Op == OpCast && e.Args[0].Op == OpConst {
+			return Cast(e.Args[0], e.Type)
+		}
+		return e
+	})
 }

@@ -257,6 +257,18 @@ func (a *algebra) mul(p, q poly) poly {
 	return out
 }
 
+// largeCoefficient is where the numbers in an index begin of which the parser asks that the index stay below 2^62. Sizes times
+// lesser ones fit in 64 bits.
+const largeCoefficient = 1 << 31
+
+// small reports whether no range or size in p is multiplied by a large number. An index fits in 64 bits, but not so its product
+// with a divisor, which the program does not compute: a rewriting that multiplies must give what is small.
+func (p poly) small() bool {
+	return !slices.ContainsFunc(p, func(t term) bool {
+		return len(t.mono) > 0 && (t.coef <= -largeCoefficient || t.coef >= largeCoefficient)
+	})
+}
+
 // divide is polynomial long division: p = q*d + r. No term of r is divisible by
 // the leading term of d, up to a coefficient smaller than its coefficient.
 func (a *algebra) divide(p, d poly) (q, r poly) {

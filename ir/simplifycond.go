@@ -48,7 +48,8 @@ func (a *algebra) inequality(p poly) *Expr {
 	return a.writeInequality(p)
 }
 
-// withoutQuotient states p >= 0 without one of its quotients, where it can.
+// withoutQuotient states p >= 0 without one of its quotients, where it can. What p is multiplied by then must not take it
+// beyond 64 bits.
 func (a *algebra) withoutQuotient(p poly) (poly, bool) {
 	terms, c := p.split()
 	g := contentOf(terms)
@@ -59,7 +60,8 @@ func (a *algebra) withoutQuotient(p poly) (poly, bool) {
 		}
 		if x, ok := a.parts[t.mono[0]]; ok {
 			rest := slices.Concat(p[:i], p[i+1:])
-			return a.clearQuotient(x, t.coef, rest), true
+			q := a.clearQuotient(x, t.coef, rest)
+			return q, q.small()
 		}
 	}
 	return nil, false

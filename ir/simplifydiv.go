@@ -133,7 +133,8 @@ func (a *algebra) unnest(r, d poly) (poly, poly, bool) {
 			continue
 		}
 		rest := slices.Concat(r[:i], r[i+1:])
-		return a.add(inner.num, a.mul(inner.den, rest)), a.mul(inner.den, d), true
+		num, den := a.add(inner.num, a.mul(inner.den, rest)), a.mul(inner.den, d)
+		return num, den, num.small() && den.small()
 	}
 	return nil, nil, false
 }

@@ -211,6 +211,9 @@ func pad(b *builder, args []val, span diag.Span) val {
 		return b.fail(args[1].span, "width of pad must be (before, after), found %s", plural(len(width), "number"))
 	}
 	before, after := b.sizeOf(width[0], args[1].span), b.sizeOf(width[1], args[1].span)
+	if v := args[3]; a.dtype == ir.Bool && v.kind == intVal && v.int == 0 { // what pads if nothing is said
+		args[3] = boolv(false).at(v.span)
+	}
 	value := b.convert(args[3], a.dtype)
 	if before == nil || after == nil || value == nil {
 		return val{}

@@ -334,3 +334,15 @@ func (d *drawer) name() string {
 	d.names++
 	return fmt.Sprintf("v%d", d.names)
 }
+
+// Add adds a line that a caller has drawn, which reads inputs alone, and makes outputs of what it binds: Results say the names.
+// It returns false, and adds nothing, where the parser refuses the line or its values have many points.
+func (p *Program) Add(l Line) bool {
+	d := &drawer{program: p, most: 20 * mostPoints}
+	l.Uses = p.Inputs
+	if !d.accept(&l) {
+		return false
+	}
+	p.Lines, p.Outputs = append(p.Lines, l), append(p.Outputs, l.Results...)
+	return true
+}

@@ -129,3 +129,16 @@ func TestTwoIndicesOfTheSameRanges(t *testing.T) {
 		assert.Less(t, len(source), 1000)
 	}
 }
+
+// TestGradientsPastGroups: a gradient that reads past the groups of an index i / n prints it with what is read there, also
+// where the index is such a one only without an element that is known to be 0.
+func TestGradientsPastGroups(t *testing.T) {
+	for _, line := range []string{"y[i: 8, j: 2] = x[(none_of[i] + j) * 2] * m[i, j]", "y[i: 8, j: 2] = x[j * 2 + none_of[i]] * m[i, j]"} {
+		p := &gen.Program{Gradient: true, Lines: []gen.Line{{Text: "none_of = z[2:1]"}, {Text: line}},
+			Inputs:  []gen.Value{{Name: "x", Type: ir.F32, Dims: []string{"8"}}, {Name: "m", Type: ir.F32, Dims: []string{"8", "2"}}, {Name: "z", Type: ir.I32, Dims: []string{"2"}}},
+			Outputs: []gen.Value{{Name: "y", Type: ir.F32, Dims: []string{"8", "2"}}}}
+		if f := try(p, open(t, []string{"cpu"})); f != nil {
+			assert.Fail(t, f.Error())
+		}
+	}
+}

@@ -1,6 +1,7 @@
 // Package plantest makes plans for tests of whatever executes plans: unfused
-// ones of any graph, and fused kernels written by hand. It decides nothing and
-// must not know the planner.
+// ones of any graph, and fused kernels written by hand. It also draws graphs and
+// programs that more than one package tests. It decides nothing and must not know
+// the planner.
 package plantest
 
 import (
