@@ -124,8 +124,8 @@ func (lo *lowering) orderSpace() {
 			lo.k.Rows = append(lo.k.Rows, s)
 		}
 	}
-	if own := lo.resultOrder(rank); own != nil {
-		rank = own
+	if lo.r.stream == nil && slices.ContainsFunc(lo.r.members, form.Crosses) {
+		rank = lo.resultOrder(rank)
 	}
 	for _, list := range [][]*ir.Range{lo.k.Rows, lo.k.Cols} {
 		sort.SliceStable(list, func(i, j int) bool {
@@ -139,29 +139,28 @@ func (lo *lowering) orderSpace() {
 	}
 }
 
-// resultOrder is the order of the rows in a result that is stored, if rank lacks some of them: no tensor that is read has
-// all rows of a product. The columns keep their places in rank. It is nil if there is no such result.
+// resultOrder ranks the rows of a product as they lie in its result, if rank lacks some of them: no tensor that is read
+// has all of them. The columns keep their ranks, and so do all ranges where no result is stored.
 func (lo *lowering) resultOrder(rank map[*ir.Range]int) map[*ir.Range]int {
-	known := func(r *ir.Range) bool { _, ok := rank[r]; return ok }
-	if !slices.ContainsFunc(lo.k.Rows, func(r *ir.Range) bool { return !known(r) }) {
-		return nil
+	if !slices.ContainsFunc(lo.k.Rows, func(r *ir.Range) bool { _, ok := rank[r]; return !ok }) {
+		return rank
 	}
 	m := &matcher{facts: lo.facts}
 	for _, v := range lo.r.members {
 		if lo.buffers[v] == nil {
 			continue
 		}
-		own, at := maps.Clone(rank), len(rank)
+		own, next := maps.Clone(rank), len(rank)
 		for _, e := range algebra.UnitIndices(v.Axes) {
 			for _, r := range m.digits(lo.r.index(v, e, m.facts)) {
-				own[r], at = at, at+1
+				own[r], next = next, next+1
 			}
 		}
 		if !slices.ContainsFunc(lo.k.Rows, func(r *ir.Range) bool { return own[r] < len(rank) }) {
 			return own
 		}
 	}
-	return nil
+	return rank
 }
 
 // member lowers one value.
