@@ -30,7 +30,9 @@ type splitTile struct {
 // device of 132 multiprocessors reports; it is a constant, so that sums do not depend on the device.
 // docs/performance.md has the measurements.
 var splitTiles = []splitTile{
+	{m: 64, n: 64, splits: 8, blocks: 1, tiles: 15, columns: 2048},
 	{m: 64, n: 64, splits: 8, blocks: 2, tiles: 16, columns: 1024},
+	{m: 64, n: 128, splits: 4, blocks: 1, tiles: 30, columns: 8192},
 	{m: 64, n: 64, splits: 2, blocks: 1, tiles: 66, columns: 768},
 	{m: 64, n: 128, splits: 2, blocks: 1, tiles: 66, columns: 2048},
 	{m: 64, n: 128, splits: 2, blocks: 1, fewRows: 16, tiles: 13, columns: 2048},

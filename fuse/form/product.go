@@ -34,11 +34,11 @@ func summed(v *ir.Value) []*ir.Expr {
 func apart(a, b map[*ir.Range]bool) bool { return !algebra.Subset(a, b) && !algebra.Subset(b, a) }
 
 // IsTileProduct reports whether a value sums products of two 16-bit tensors each of which lacks rows of
-// the other.
+// the other. Integers made of such tensors are multiplied as integers.
 func IsTileProduct(v *ir.Value) bool {
 	var seen []map[*ir.Range]bool
 	for _, f := range summed(v) {
-		if !Halves(f) {
+		if !f.Type.IsFloat() || !Halves(f) {
 			continue
 		}
 		axes := AxesIn(v, f)
