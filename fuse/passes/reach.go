@@ -46,6 +46,9 @@ func (rs *reaches) safe(v *ir.Value, f factor) bool {
 	if f.divide && !r.nonzero() || !f.divide && !r.finite() {
 		return false
 	}
+	if r.low == 0 && r.high == 0 { // terms of 0 are 0, but their sum without the factor may leave the range of its type
+		return false
+	}
 	own := algebra.AllRanges(v)
 	for _, l := range ir.Loads(f.e) {
 		for _, need := range rs.needs[l.From] {
