@@ -51,7 +51,7 @@ func TestTilesOfProducts(t *testing.T) {
 		{1, 64, 8192, 8192, "2 splits warpgroup 64x128 turns 1 cluster 2 vector 8"},
 		{1, 1, 8192, 8192, "2 splits warpgroup 64x128 turns 1 cluster 2 vector 8"},
 		{1, 512, 512, 8192, "2 splits warpgroup 64x64 turns 1 cluster 2 vector 8"},
-		{1, 64, 2048, 8192, "2 splits warpgroup 64x64 turns 1 cluster 2 vector 8"},
+		{1, 64, 2048, 8192, "4 splits warpgroup 64x128 turns 1 cluster 4 vector 8"},
 		{1, 256, 256, 4096, "8 splits warpgroup 64x64 turns 1 cluster 8 vector 8"},
 		{1, 128, 128, 4096, "8 splits warpgroup 64x64 turns 1 cluster 8 vector 8"},
 		{1, 31, 4096, 4096, "2 splits warpgroup 64x64 turns 1 cluster 2 vector 8"},
