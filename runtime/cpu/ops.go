@@ -20,6 +20,10 @@ type opTable[T element] struct {
 	largest  func(a []T, identity T) T
 	smallest func(a []T, identity T) T
 
+	// micro is the micro-kernel of matrix products: it adds the product of two packed panels, of k steps each, to
+	// microRows rows of c, which are stride elements apart.
+	micro func(c []T, stride int, a, b []T, k int)
+
 	// widen and narrow convert multiples of eight elements of a narrow float.
 	widen  [ir.Index]func(dst []T, src []byte)
 	narrow [ir.Index]func(dst []byte, src []T)
@@ -36,6 +40,7 @@ var opsF32 = vectorF32(plainF32())
 
 func plainF32() opTable[float32] {
 	return withFolds(opTable[float32]{
+		micro: microKernel[float32],
 		unary: map[ir.Op]func(dst, a []float32){
 			ir.OpExp: expF32, ir.OpExp2: exp2F32, ir.OpLog: logF32, ir.OpLog2: log2F32,
 			ir.OpTanh: tanhF32, ir.OpErf: erfF32, ir.OpSqrt: sqrtV[float32], ir.OpRsqrt: rsqrtV[float32],
@@ -53,6 +58,7 @@ func plainF32() opTable[float32] {
 }
 
 var opsF64 = withFolds(opTable[float64]{
+	micro: microKernel[float64],
 	unary: map[ir.Op]func(dst, a []float64){
 		ir.OpSqrt: sqrtV[float64], ir.OpRsqrt: rsqrtV[float64], ir.OpRecip: recipV[float64],
 		ir.OpNeg: negV[float64], ir.OpAbs: absV[float64],
