@@ -38,3 +38,29 @@ func microKernel[T float](c []T, stride int, a, b []T, k int) {
 		}
 	}
 }
+
+func spread[T float](dst []T, stride int, line []T) {
+	width := microCols[T]()
+	for len(line) >= width {
+		copy(dst[:width], line)
+		if line = line[width:]; len(line) >= width {
+			dst = dst[stride:]
+		}
+	}
+}
+
+func interleave[T float](dst []T, width int, lines [][]T) {
+	for i := 0; i+2 <= len(lines); i += 2 {
+		a, b, to := lines[i], lines[i+1], dst[i:]
+		b = b[:len(a)]
+		for k, v := range a {
+			pair := to[k*width:][:2]
+			pair[0], pair[1] = v, b[k]
+		}
+	}
+	if i := len(lines) - 1; i&1 == 0 {
+		for k, v := range lines[i] {
+			dst[k*width+i] = v
+		}
+	}
+}

@@ -37,19 +37,18 @@ type productTerm struct {
 
 // factor is the code that computes lines of a factor.
 type factor struct {
-	code  *code
-	line  int  // register of a line
-	along bool // lines run along the sum; else along m or n
+	code    *code
+	line    int  // register of a line
+	along   bool // lines run along the sum; else along m or n
+	lasting bool // the next line does not overwrite the one before it
 }
 
-// The least sizes for which packing pays; see BenchmarkProduct.
-const (
-	fewestProductRows  = 4
-	fewestProductSteps = 8
-)
+// fewestProductRows is the least points of m and of n for which packing pays; see BenchmarkProduct. With fewer, each element
+// of the longer factor that is packed is used as often.
+const fewestProductRows = 4
 
 // fewestProducts is the least multiplications of a product for which packing pays. Tests set it to others.
-var fewestProducts int64 = 1 << 14
+var fewestProducts int64 = 1 << 9
 
 // sides is how the rows of a kernel split.
 type sides struct{ batch, m, n, k []*ir.Range }
@@ -79,7 +78,9 @@ func lowerProduct(k *ir.Kernel, v *ir.Variant, symbols map[string]int64) (step, 
 		p.lower(g, k, v, split, factors)
 		return p, nil
 	}
-	return nil, nil
+	p := &matrixProduct[float64]{table: &opsF64, at: f64s, point: func(w *worker, reg int, tile []float64) { w.f64[reg] = tile }}
+	p.lower(g, k, v, split, factors)
+	return p, nil
 }
 
 // productSections reports whether a variant is one pass that only sums, and then what is made of the sums.
@@ -156,7 +157,7 @@ func (g *gen) worthPacking(s sides) bool {
 	if fewestProducts == 0 {
 		return min(m, n) > 1
 	}
-	return min(m, n) >= fewestProductRows && k >= fewestProductSteps && times(m, n, k) >= fewestProducts
+	return min(m, n) >= fewestProductRows && times(m, n, k) >= fewestProducts
 }
 
 // lower compiles the parts of a product.
@@ -248,7 +249,7 @@ func (g *gen) lowerFactor(k *ir.Kernel, e *ir.Expr, across, along *ir.Range) *fa
 	f.pin(line)
 	f.sections = append(f.sections, body)
 	f.allocate()
-	return &factor{f.code, line.reg, lanes == along}
+	return &factor{f.code, line.reg, lanes == along, !f.used[line.class][line.reg]}
 }
 
 // lowerRest compiles what stands behind the pass, and returns the registers of the sums.

@@ -7,9 +7,9 @@ type window struct {
 	start, length int64 // along the sum
 }
 
-// packLines fills panels of so many elements with a window of a factor: element i of a panel lies at i, and at one panel's
-// width more for each further step of the sum. What a panel has beyond the window is zero.
-func packLines[T float](f *factor, w *worker, dst []T, width int, in window, lines []T, at bank[T]) {
+// pack fills panels of so many elements with a window of a factor: element i of a panel lies at i, and at one panel's width
+// more for each further step of the sum. What a panel has beyond the window is zero.
+func (p *matrixProduct[T]) pack(f *factor, w *worker, s *productScratch[T], dst []T, width int, in window) {
 	if rest := int(in.count) % width; rest > 0 {
 		clear(dst[(int(in.count)-rest)*int(in.length):][:width*int(in.length)])
 	}
@@ -17,22 +17,32 @@ func packLines[T float](f *factor, w *worker, dst []T, width int, in window, lin
 		for step := range in.length {
 			seek(w, in.sum, in.start+step)
 			f.each(w, in.axes, in.first, in.count, func(offset int64) {
-				spread(dst[int(step)*width:], at(w, f.line), int(offset), width, int(in.length))
+				p.across(dst[int(step)*width:], p.at(w, f.line), int(offset), width, int(in.length))
 			})
 		}
 		return
 	}
 	for first := int64(0); first < in.count; first += int64(width) {
-		panel := dst[first*in.length:][:int64(width)*in.length]
 		count := min(int64(width), in.count-first)
+		s.side = s.side[:0]
 		for i := range count {
 			seek(w, in.axes, in.first+first+i)
-			f.each(w, in.sum, in.start, in.length, func(offset int64) {
-				copy(lines[i*in.length+offset:], at(w, f.line))
-			})
+			s.side = append(s.side, p.line(f, w, in, s.lines[i*in.length:][:in.length]))
 		}
-		interleave(panel, lines, int(count), width, int(in.length))
+		p.table.interleave(dst[first*in.length:], width, s.side)
 	}
+}
+
+// line is a whole line along the sum: where it lies, or else in room.
+func (p *matrixProduct[T]) line(f *factor, w *worker, in window, room []T) (out []T) {
+	f.each(w, in.sum, in.start, in.length, func(offset int64) {
+		line := p.at(w, f.line)
+		if out = line; !f.lasting || len(line) < len(room) {
+			copy(room[offset:], line)
+			out = room
+		}
+	})
+	return out
 }
 
 // each computes the lines of so many points of axes, from first on, and calls do for each with its place among them. Lines
@@ -58,39 +68,34 @@ func (c *code) lineFrom(w *worker, most int64) {
 	w.n = int(min(end-from, most, c.tile))
 }
 
-// spread puts a line across panels, of which each takes as many elements as it is wide; offset is that of the first element,
+// across puts a line across panels, of which each takes as many elements as it is wide; offset is that of the first element,
 // and dst is the step's part of the first panel.
-func spread[T float](dst, line []T, offset, width, length int) {
+func (p *matrixProduct[T]) across(dst, line []T, offset, width, length int) {
 	for len(line) > 0 {
 		panel, i := offset/width, offset%width
-		n := min(width-i, len(line))
 		to := dst[panel*width*length+i:]
+		n := min(width-i, len(line))
 		switch {
-		case n == 16:
-			*(*[16]T)(to) = *(*[16]T)(line)
-		case n == 6:
-			*(*[6]T)(to) = *(*[6]T)(line)
-		default:
+		case n < width:
 			copy(to[:n], line)
+		case width == microRows:
+			n = len(line) / width * width
+			spreadRows(to, width*length, line[:n])
+		default:
+			n = len(line) / width * width
+			p.table.spread(to, width*length, line[:n])
 		}
 		line, offset = line[n:], offset+n
 	}
 }
 
-// interleave puts lines into one panel, each at one place of all steps.
-func interleave[T float](panel, lines []T, count, width, length int) {
-	i := 0
-	for ; i+2 <= count; i += 2 {
-		a, b := lines[i*length:][:length], lines[(i+1)*length:][:length]
-		to := panel[i:]
-		for k, v := range a {
-			pair := to[k*width : k*width+2 : k*width+2]
-			pair[0], pair[1] = v, b[k]
-		}
-	}
-	if i < count {
-		for k, v := range lines[i*length:][:length] {
-			panel[k*width+i] = v
+// spreadRows copies a line in parts of microRows elements, which are stride elements apart.
+func spreadRows[T float](dst []T, stride int, line []T) {
+	for len(line) >= microRows {
+		to, from := dst[:microRows:microRows], line[:microRows:microRows]
+		to[0], to[1], to[2], to[3], to[4], to[5] = from[0], from[1], from[2], from[3], from[4], from[5]
+		if line = line[microRows:]; len(line) > 0 {
+			dst = dst[stride:]
 		}
 	}
 }

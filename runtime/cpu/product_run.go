@@ -5,9 +5,9 @@ import "sync/atomic"
 // The sizes of blocks. A right panel of runSteps steps (16 KiB) stays in the first-level cache and a packed part of the left
 // factor of packedRows rows (120 KiB) in the second.
 const (
-	packedRows = 120 // a multiple of microRows
-	blockRows  = 960 // a multiple of packedRows: rows of one job, at most
-	blockCols  = 512 // a multiple of microCols: columns of one job, at most
+	packedRows = 120  // a multiple of microRows
+	blockRows  = 1080 // a multiple of packedRows: rows of one job, at most
+	blockCols  = 1024 // a multiple of microCols: columns of one job, at most
 )
 
 // grid divides the results of a product into jobs, of one block each.
@@ -21,7 +21,7 @@ type grid struct {
 func (p *matrixProduct[T]) gridFor(threads int) grid {
 	width := int64(microCols[T]())
 	g := grid{down: (p.rows + blockRows - 1) / blockRows, across: (p.cols + blockCols - 1) / blockCols, width: width}
-	wanted := int64(4 * threads)
+	wanted := int64(2 * threads)
 	if threads == 1 {
 		wanted = 1
 	}
@@ -51,6 +51,7 @@ func roundUp(n, parts, unit int64) int64 {
 // productScratch is the memory of one goroutine.
 type productScratch[T float] struct {
 	left, right, lines []T
+	side               [][]T // the lines of one panel
 	sums               [][]T // a block for each term
 }
 
@@ -130,12 +131,12 @@ func (p *matrixProduct[T]) multiply(
 	width := int(g.width)
 	for start := int64(0); start < p.sum && !l.stop.Load(); start += runSteps {
 		right.start, right.length = start, min(runSteps, p.sum-start)
-		packLines(t.right, rw, s.right, width, right, s.lines, p.at)
+		p.pack(t.right, rw, s, s.right, width, right)
 		for row := int64(0); row < left.count; row += packedRows {
 			part := left
 			part.first, part.count = left.first+row, min(packedRows, left.count-row)
 			part.start, part.length = right.start, right.length
-			packLines(t.left, lw, s.left, microRows, part, s.lines, p.at)
+			p.pack(t.left, lw, s, s.left, microRows, part)
 			p.panels(s, sums[row*g.cols:], int(g.cols), int(part.count), int(right.count), int(right.length))
 		}
 	}

@@ -118,7 +118,7 @@ func TestProducts(t *testing.T) {
 		})
 		all, found, exact = all+1, found+min(products, 1), exact+same
 		assert.Equal(t, one[0].Bytes(), two[0].Bytes(), "the number of cores must not matter")
-		if products > 0 && same == len(plan.Kernels) {
+		if products > 0 && same == len(plan.Kernels) && !strings.Contains(src, "f64") {
 			assert.Equal(t, want[0].Bytes(), one[0].Bytes(), src)
 		}
 		compare(t, src, g, want, one)

@@ -105,9 +105,6 @@ func largestAVX(a *float32, n int, identity float32) float32
 func smallestAVX(a *float32, n int, identity float32) float32
 
 //go:noescape
-func microF32AVX(c *float32, stride int, a, b *float32, k int)
-
-//go:noescape
 func widenBF16AVX(dst *float32, src *byte, n int)
 
 //go:noescape
@@ -142,7 +139,7 @@ func vectorF32(t opTable[float32]) opTable[float32] {
 		t.vs[op] = scaledAVX(f)
 	}
 	t.axpy, t.mulAdd, t.dot = scaledAdd, binaryAVX(mulAddAVX), dotProduct
-	t.micro = microKernelAVX
+	productsAVX(&t)
 	t.sum = func(a []float32) float32 {
 		if len(a) == 0 {
 			return 0
@@ -229,13 +226,6 @@ func dotProduct(a, b []float32) float32 {
 		return 0
 	}
 	return dotAVX(&a[0], &b[:len(a)][0], len(a))
-}
-
-func microKernelAVX(c []float32, stride int, a, b []float32, k int) {
-	if k > 0 {
-		_, _, _ = c[(microRows-1)*stride+microColsF32-1], a[k*microRows-1], b[k*microColsF32-1]
-		microF32AVX(&c[0], stride, &a[0], &b[0], k)
-	}
 }
 
 func extremeAVX(
