@@ -24,7 +24,7 @@ func CountProducts(p *ir.Plan, symbols map[string]int64) (products, same int) {
 			continue
 		}
 		products++
-		if c, err := lowerVariant(k, v, symbols, nil); err == nil && c.vecRow && c.chunk >= c.steps {
+		if c, err := lowerVariant(k, v, symbols, nil); err == nil && c.vecRow && c.chunk >= c.steps && s.(interface{ parts() int64 }).parts() == 1 {
 			same++
 		}
 	}

@@ -230,10 +230,13 @@ func (c *code) seekTile(w *worker, n int64) {
 	w.n = int(min(c.tile, end-first))
 }
 
+// enoughItems is the least jobs of which none is split.
+const enoughItems = 64
+
 // chunkSteps splits long passes of few jobs into parts whose results are merged
 // in order. The split depends on sizes only, never on the machine.
 func (g *gen) chunkSteps(passes bool) int64 {
-	const enoughItems, chunkElements, maxChunks = 64, 1 << 16, 256
+	const chunkElements, maxChunks = 1 << 16, 256
 	size := max(1, chunkElements/g.tile, (g.steps+maxChunks-1)/maxChunks)
 	if !passes || g.items >= enoughItems || g.steps < 2*size {
 		return max(g.steps, 1)

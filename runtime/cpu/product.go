@@ -23,10 +23,10 @@ type matrixProduct[T float] struct {
 	batch       []axis
 	m, n, k     []axis
 	terms       []productTerm
-	rest        *code // what stands behind the sums, lanes along n
-	blocks, sum int64 // points of the batch and of k
-	rows, cols  int64 // points of m and n
-	scratchOf   sync.Pool
+	rest        *code     // what stands behind the sums, lanes along n
+	points, sum int64     // points of the batch and of k
+	rows, cols  int64     // of m and n
+	idle        sync.Pool // of *productScratch
 }
 
 // productTerm is one sum.
@@ -176,7 +176,7 @@ func (p *matrixProduct[T]) lower(g *gen, k *ir.Kernel, v *ir.Variant, s sides, f
 		s.m = g.innermost(s.m, r)
 	}
 	p.batch, p.m, p.n, p.k = g.axes(s.batch), g.axes(s.m), g.axes(s.n), g.axes(g.innermost(s.k, nil))
-	p.blocks, p.rows, p.cols, p.sum = g.points(s.batch), g.points(s.m), g.points(s.n), g.points(s.k)
+	p.points, p.rows, p.cols, p.sum = g.points(s.batch), g.points(s.m), g.points(s.n), g.points(s.k)
 	results := p.lowerRest(g, v, lanes)
 	for i, f := range factors {
 		p.terms = append(p.terms, productTerm{g.lowerFactor(k, f[0], inner(s.m), inner(s.k)),

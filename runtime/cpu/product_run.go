@@ -2,31 +2,35 @@ package cpu
 
 import "sync/atomic"
 
-// The sizes of blocks. A right panel of runSteps steps (16 KiB) stays in the first-level cache and a packed part of the left
-// factor of packedRows rows (120 KiB) in the second.
+// The sizes of blocks. A right panel of runSteps steps (16 KiB) stays in the first-level cache, and a packed part of the left
+// factor of packedRows rows (120 KiB) in the second. The panels of the right factor are in the second or third.
 const (
 	packedRows = 120  // a multiple of microRows
 	blockRows  = 1080 // a multiple of packedRows: rows of one job, at most
 	blockCols  = 1024 // a multiple of microCols: columns of one job, at most
 )
 
-// grid divides the results of a product into jobs, of one block each.
+// Long sums of few rows are split into parts, whose sums are added in order in float64, as those of other kernels are.
+const (
+	partSteps = 1 << 11 // of a part, at least; a multiple of runSteps
+	mostParts = 256
+)
+
+// grid divides the results of a product into blocks.
 type grid struct {
-	rows, cols       int64 // of a block
-	across, down     int64 // blocks along the columns and the rows
-	leastRows, width int64
+	rows, cols   int64 // of a block
+	across, down int64 // blocks along the columns and the rows
 }
 
 // gridFor makes blocks of about equal size, small enough that all threads have some.
 func (p *matrixProduct[T]) gridFor(threads int) grid {
-	width := int64(microCols[T]())
-	g := grid{down: (p.rows + blockRows - 1) / blockRows, across: (p.cols + blockCols - 1) / blockCols, width: width}
+	g := grid{down: (p.rows + blockRows - 1) / blockRows, across: (p.cols + blockCols - 1) / blockCols}
 	wanted := int64(2 * threads)
 	if threads == 1 {
 		wanted = 1
 	}
 	const least = 64 // rows or columns; packing costs more than it saves for fewer
-	for p.blocks*g.down*g.across < wanted {
+	for p.points*g.down*g.across < wanted {
 		rows, cols := p.rows/g.down, p.cols/g.across
 		switch {
 		case rows >= cols && rows >= 2*least:
@@ -37,15 +41,33 @@ func (p *matrixProduct[T]) gridFor(threads int) grid {
 			wanted = 0
 		}
 	}
-	g.rows, g.cols = roundUp(p.rows, g.down, microRows), roundUp(p.cols, g.across, width)
+	g.rows, g.cols = roundUp(p.rows, g.down, microRows), roundUp(p.cols, g.across, int64(microCols[T]()))
 	g.down, g.across = (p.rows+g.rows-1)/g.rows, (p.cols+g.cols-1)/g.cols
 	return g
+}
+
+// gridForParts makes blocks of which all parts together are enough for all threads.
+func (p *matrixProduct[T]) gridForParts(threads int) grid {
+	return p.gridFor(max(1, threads/int(p.parts())))
 }
 
 // roundUp is the size of n things in so many parts, as a multiple of unit.
 func roundUp(n, parts, unit int64) int64 {
 	size := (n + parts - 1) / parts
 	return (size + unit - 1) / unit * unit
+}
+
+// partLength is the steps of a part of the sum, all where it is not split. It depends on the sizes only.
+func (p *matrixProduct[T]) partLength() int64 {
+	if p.sum < 2*partSteps || times(p.points, p.rows, (p.cols+tileLanes-1)/tileLanes) >= enoughItems {
+		return p.sum
+	}
+	return max(partSteps, roundUp(p.sum, mostParts, runSteps))
+}
+
+// parts counts the parts.
+func (p *matrixProduct[T]) parts() int64 {
+	return max(1, (p.sum+p.partLength()-1)/max(1, p.partLength()))
 }
 
 // productScratch is the memory of one goroutine.
@@ -58,87 +80,129 @@ type productScratch[T float] struct {
 // sizes is the elements of each part of a productScratch.
 func (p *matrixProduct[T]) sizes(g grid) (left, right, lines, block int64) {
 	steps := min(p.sum, runSteps)
-	return min(packedRows, g.rows) * steps, g.cols * steps, max(microRows, g.width) * steps, g.rows * g.cols
+	return min(packedRows, g.rows) * steps, g.cols * steps, int64(max(microRows, microCols[T]())) * steps, g.rows * g.cols
 }
 
 func (p *matrixProduct[T]) scratch(threads int) int64 {
 	const element = 8
-	left, right, lines, block := p.sizes(p.gridFor(1))
-	return times(int64(threads), element, left+right+lines+block*int64(len(p.terms)))
+	g := p.gridFor(1)
+	left, right, lines, block := p.sizes(g)
+	blocks := int64(threads)
+	if p.parts() > 1 {
+		g = p.gridForParts(threads)
+		blocks, block = times(p.points, g.down, g.across, p.parts()), g.rows*g.cols
+	}
+	return times(element, plus(times(int64(threads), left+right+lines), times(blocks, block, int64(len(p.terms)))))
+}
+
+// take returns the memory of a goroutine, and blocks for the sums.
+func (p *matrixProduct[T]) take(g grid) *productScratch[T] {
+	s, ok := p.idle.Get().(*productScratch[T])
+	if !ok {
+		s = &productScratch[T]{sums: make([][]T, len(p.terms))}
+	}
+	left, right, lines, block := p.sizes(g)
+	s.left, s.right, s.lines = atLeast(s.left, left), atLeast(s.right, right), atLeast(s.lines, lines)
+	if p.parts() > 1 {
+		return s
+	}
+	for i := range s.sums {
+		s.sums[i] = atLeast(s.sums[i], block)[:block]
+	}
+	return s
+}
+
+func atLeast[T any](room []T, n int64) []T {
+	if int64(len(room)) < n {
+		return make([]T, n)
+	}
+	return room
+}
+
+// task is a block of the results of a point of the batch.
+type task struct {
+	batch       int64
+	left, right window
+}
+
+func (p *matrixProduct[T]) task(g grid, job int64) task {
+	row, col := job/g.across%g.down*g.rows, job%g.across*g.cols
+	return task{job / g.across / g.down, window{axes: p.m, sum: p.k, first: row, count: min(g.rows, p.rows-row)},
+		window{axes: p.n, sum: p.k, first: col, count: min(g.cols, p.cols-col)}}
 }
 
 func (p *matrixProduct[T]) run(memory [][]byte, threads int, stop *atomic.Bool) {
 	const perElement = 64 // multiplications that take as long as an element of other kernels
-	if times(p.blocks, p.rows, p.cols, p.sum)/perElement < smallLaunch {
+	if times(p.points, p.rows, p.cols, p.sum)/perElement < smallLaunch {
 		threads = 1
 	}
-	l, g := p.rest.launch(memory, threads, stop), p.gridFor(threads)
-	l.each(p.blocks*g.down*g.across, func(w *worker, job int64) {
-		s, ok := p.scratchOf.Get().(*productScratch[T])
-		if !ok {
-			s = &productScratch[T]{}
-		}
-		s.fit(p.sizes(g))
-		p.block(l, g, w, s, job)
-		p.scratchOf.Put(s)
+	l := p.rest.launch(memory, threads, stop)
+	if p.parts() > 1 {
+		p.runSplit(l)
+		return
+	}
+	g := p.gridFor(threads)
+	l.each(p.points*g.down*g.across, func(w *worker, job int64) {
+		s := p.take(g)
+		defer p.idle.Put(s)
+		t := p.task(g, job)
+		p.multiply(l, g, t, s, s.sums, 0, p.sum)
+		p.finish(l, g, t, w, s.sums)
 	})
 }
 
-func (s *productScratch[T]) fit(left, right, lines, block int64) {
-	for part, size := range map[*[]T]int64{&s.left: left, &s.right: right, &s.lines: lines} {
-		if int64(cap(*part)) < size {
-			*part = make([]T, size)
+// runSplit computes all parts of the sums at once, then adds them in order.
+func (p *matrixProduct[T]) runSplit(l *launch) {
+	g, length, parts := p.gridForParts(l.threads), p.partLength(), p.parts()
+	jobs := p.points * g.down * g.across
+	found := make([][][]T, jobs*parts)
+	l.each(jobs*parts, func(_ *worker, n int64) {
+		s := p.take(g)
+		defer p.idle.Put(s)
+		for range p.terms {
+			found[n] = append(found[n], make([]T, g.rows*g.cols))
 		}
-		*part = (*part)[:size]
+		from := n % parts * length
+		p.multiply(l, g, p.task(g, n/parts), s, found[n], from, min(from+length, p.sum))
+	})
+	if l.stop.Load() {
+		return
 	}
-	for i := range s.sums {
-		if int64(cap(s.sums[i])) < block {
-			s.sums[i] = make([]T, block)
+	l.each(jobs, func(w *worker, job int64) {
+		all := found[job*parts:][:parts]
+		for i, total := range all[0] {
+			for at := range total {
+				sum := 0.0
+				for _, part := range all {
+					sum += float64(part[i][at])
+				}
+				total[at] = T(sum)
+			}
 		}
-		s.sums[i] = s.sums[i][:block]
-	}
+		p.finish(l, g, p.task(g, job), w, all[0])
+	})
 }
 
-// block computes one block of all results.
-func (p *matrixProduct[T]) block(l *launch, g grid, w *worker, s *productScratch[T], job int64) {
-	col, row := job%g.across*g.cols, job/g.across%g.down*g.rows
-	batch := job / g.across / g.down
-	left := window{axes: p.m, sum: p.k, first: row, count: min(g.rows, p.rows-row)}
-	right := window{axes: p.n, sum: p.k, first: col, count: min(g.cols, p.cols-col)}
-	for len(s.sums) < len(p.terms) {
-		s.sums = append(s.sums, make([]T, g.rows*g.cols))
-	}
-	for i, t := range p.terms {
-		clear(s.sums[i])
-		p.multiply(l, t, s, s.sums[i], batch, left, right, g)
-	}
-	seek(w, p.batch, batch)
-	for i := int64(0); i < left.count && !l.stop.Load(); i++ {
-		seek(w, p.m, row+i)
-		p.finishRow(w, s, i*g.cols, right)
-	}
-}
-
-// multiply adds the products of a block to sums.
-func (p *matrixProduct[T]) multiply(
-	l *launch, t productTerm, s *productScratch[T], sums []T, batch int64, left, right window, g grid,
-) {
-	lw, rw := t.left.code.take(l.bufs), t.right.code.take(l.bufs)
-	defer t.left.code.put(lw)
-	defer t.right.code.put(rw)
-	seek(lw, p.batch, batch)
-	seek(rw, p.batch, batch)
-	width := int(g.width)
-	for start := int64(0); start < p.sum && !l.stop.Load(); start += runSteps {
-		right.start, right.length = start, min(runSteps, p.sum-start)
-		p.pack(t.right, rw, s, s.right, width, right)
-		for row := int64(0); row < left.count; row += packedRows {
-			part := left
-			part.first, part.count = left.first+row, min(packedRows, left.count-row)
-			part.start, part.length = right.start, right.length
-			p.pack(t.left, lw, s, s.left, microRows, part)
-			p.panels(s, sums[row*g.cols:], int(g.cols), int(part.count), int(right.count), int(right.length))
+// multiply sets sums to the products of a block over the steps from from to to-1.
+func (p *matrixProduct[T]) multiply(l *launch, g grid, t task, s *productScratch[T], sums [][]T, from, to int64) {
+	for i, term := range p.terms {
+		clear(sums[i])
+		left, right := term.left.code.take(l.bufs), term.right.code.take(l.bufs)
+		seek(left, p.batch, t.batch)
+		seek(right, p.batch, t.batch)
+		for start := from; start < to && !l.stop.Load(); start += runSteps {
+			t.left.start, t.left.length = start, min(runSteps, to-start)
+			t.right.start, t.right.length = t.left.start, t.left.length
+			p.pack(term.right, right, s, s.right, microCols[T](), t.right)
+			for row := int64(0); row < t.left.count; row += packedRows {
+				part := t.left
+				part.first, part.count = t.left.first+row, min(packedRows, t.left.count-row)
+				p.pack(term.left, left, s, s.left, microRows, part)
+				p.panels(s, sums[i][row*g.cols:], int(g.cols), int(part.count), int(t.right.count), int(part.length))
+			}
 		}
+		term.left.code.put(left)
+		term.right.code.put(right)
 	}
 }
 
@@ -153,18 +217,22 @@ func (p *matrixProduct[T]) panels(s *productScratch[T], sums []T, stride, rows, 
 	}
 }
 
-// finishRow runs what stands behind the sums for a row of a block.
-func (p *matrixProduct[T]) finishRow(w *worker, s *productScratch[T], from int64, in window) {
-	for at := int64(0); at < in.count; at += int64(w.n) {
-		seek(w, in.axes, in.first+at)
-		p.rest.lineFrom(w, in.count-at)
-		for i, t := range p.terms {
-			p.point(w, t.result, s.sums[i][from+at:][:w.n])
-		}
-		w.exec(p.rest.job)
-		for _, s := range p.rest.sections {
-			w.exec(s.prologue)
-			w.exec(s.body)
+// finish runs what stands behind the sums of a block, row by row.
+func (p *matrixProduct[T]) finish(l *launch, g grid, t task, w *worker, sums [][]T) {
+	seek(w, p.batch, t.batch)
+	for i := int64(0); i < t.left.count && !l.stop.Load(); i++ {
+		seek(w, p.m, t.left.first+i)
+		for at := int64(0); at < t.right.count; at += int64(w.n) {
+			seek(w, p.n, t.right.first+at)
+			p.rest.lineFrom(w, t.right.count-at)
+			for k, term := range p.terms {
+				p.point(w, term.result, sums[k][i*g.cols+at:][:w.n])
+			}
+			w.exec(p.rest.job)
+			for _, s := range p.rest.sections {
+				w.exec(s.prologue)
+				w.exec(s.body)
+			}
 		}
 	}
 }

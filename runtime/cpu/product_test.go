@@ -126,9 +126,9 @@ func TestProducts(t *testing.T) {
 	t.Logf("%d programs: %d with products, %d of them in one order", all, found, exact)
 }
 
-// What the products of the library are, at sizes beyond one block.
+// Products beyond one block, and sums that are split.
 func TestProductsBeyondOneBlock(t *testing.T) {
-	for _, sizes := range [][3]int64{{1000, 17, 300}, {7, 1100, 513}, {130, 1030, 9}, {970, 530, 260}} {
+	for _, sizes := range [][3]int64{{1000, 17, 300}, {7, 1100, 513}, {130, 1030, 9}, {970, 530, 260}, {1100, 5, 40}, {7, 20, 40_000}} {
 		g := parseGraph(t, "graph g(a: f32[M, K], b: f32[K, N], c: f32[N]) -> (y: f32[M, N]) { y = max(a @ b + c, 0) }")
 		symbols := map[string]int64{"M": sizes[0], "N": sizes[1], "K": sizes[2]}
 		plan, in := planForCPU(t, g), waves(t, g, symbols)
