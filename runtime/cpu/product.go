@@ -32,7 +32,8 @@ type matrixProduct[T float] struct {
 // productTerm is one sum.
 type productTerm struct {
 	left, right *factor
-	result      int // register of the result in the rest
+	where       *factor // which steps the sum takes; nil for all
+	result      int     // register of the result in the rest
 }
 
 // factor is the code that computes lines of a factor.
@@ -69,7 +70,7 @@ func lowerProduct(k *ir.Kernel, v *ir.Variant, symbols map[string]int64) (step, 
 	if factors == nil {
 		return nil, nil
 	}
-	split, ok := g.split(k, factors)
+	split, ok := g.split(k, v.Sections[0].Folds, factors)
 	if !ok || !g.worthPacking(split) {
 		return nil, nil
 	}
@@ -101,7 +102,7 @@ func productSections(k *ir.Kernel, v *ir.Variant) bool {
 func (g *gen) factorsOf(s *ir.Section, c class) (out [][2]*ir.Expr) {
 	for _, f := range s.Folds {
 		body := g.behind(f.Body)
-		if f.Op != ir.Sum || f.Prefix != ir.WholeRow || f.Where != nil || f.After != nil || f.Running != nil ||
+		if f.Op != ir.Sum || f.Prefix != ir.WholeRow || f.After != nil || f.Running != nil ||
 			body.Op != ir.OpMul || classOf(f.Body.Type) != c || c == classInt {
 			return nil
 		}
@@ -110,8 +111,9 @@ func (g *gen) factorsOf(s *ir.Section, c class) (out [][2]*ir.Expr) {
 	return out
 }
 
-// split finds the rows that only one factor depends on. With more than one sum, they share the split.
-func (g *gen) split(k *ir.Kernel, factors [][2]*ir.Expr) (sides, bool) {
+// split finds the rows that only one factor depends on. With more than one sum, they share the split. Which steps a sum takes
+// must not depend on these rows.
+func (g *gen) split(k *ir.Kernel, folds []*ir.Fold, factors [][2]*ir.Expr) (sides, bool) {
 	var out sides
 	for _, r := range k.Rows {
 		left, right := g.dependsOn(factors[0][0], r), g.dependsOn(factors[0][1], r)
@@ -125,23 +127,24 @@ func (g *gen) split(k *ir.Kernel, factors [][2]*ir.Expr) (sides, bool) {
 		}
 	}
 	out.k = k.Cols
-	for i := range factors {
-		if !g.orient(&factors[i], out) {
+	for i, f := range folds {
+		if !g.orient(&factors[i], out) || f.Where != nil && (g.dependsOnAny(f.Where, out.m) || g.dependsOnAny(f.Where, out.n)) {
 			return out, false
 		}
 	}
 	return out, true
 }
 
+func (g *gen) dependsOnAny(e *ir.Expr, ranges []*ir.Range) bool {
+	return slices.ContainsFunc(ranges, func(r *ir.Range) bool { return g.dependsOn(e, r) })
+}
+
 // orient puts the factor first that depends on m only; false where none does or the other depends on m, too.
 func (g *gen) orient(f *[2]*ir.Expr, s sides) bool {
-	dependent := func(e *ir.Expr, on []*ir.Range) bool {
-		return slices.ContainsFunc(on, func(r *ir.Range) bool { return g.dependsOn(e, r) })
-	}
-	if dependent(f[0], s.n) {
+	if g.dependsOnAny(f[0], s.n) {
 		f[0], f[1] = f[1], f[0]
 	}
-	return !dependent(f[0], s.n) && !dependent(f[1], s.m)
+	return !g.dependsOnAny(f[0], s.n) && !g.dependsOnAny(f[1], s.m)
 }
 
 func (g *gen) points(ranges []*ir.Range) int64 {
@@ -179,8 +182,12 @@ func (p *matrixProduct[T]) lower(g *gen, k *ir.Kernel, v *ir.Variant, s sides, f
 	p.points, p.rows, p.cols, p.sum = g.points(s.batch), g.points(s.m), g.points(s.n), g.points(s.k)
 	results := p.lowerRest(g, v, lanes)
 	for i, f := range factors {
-		p.terms = append(p.terms, productTerm{g.lowerFactor(k, f[0], inner(s.m), inner(s.k)),
-			g.lowerFactor(k, f[1], inner(s.n), inner(s.k)), results[i]})
+		t := productTerm{left: g.lowerFactor(k, f[0], inner(s.m), inner(s.k)), right: g.lowerFactor(k, f[1], inner(s.n), inner(s.k)),
+			result: results[i]}
+		if where := v.Sections[0].Folds[i].Where; where != nil {
+			t.where = g.lowerFactor(k, where, inner(s.k), inner(s.k))
+		}
+		p.terms = append(p.terms, t)
 	}
 }
 

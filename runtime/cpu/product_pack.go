@@ -1,41 +1,57 @@
 package cpu
 
-// window is the part of a factor that is packed at once: the points of m or n from first on, and those of the sum.
+// window is the part of a factor that is packed at once: the points of m or n from first on, at some steps of the sum.
 type window struct {
-	axes, sum     []axis
-	first, count  int64
-	start, length int64 // along the sum
+	axes, sum    []axis
+	first, count int64
+	steps        []span
+	total        int64 // of all spans
 }
 
+// span is consecutive steps of a sum.
+type span struct{ start, length int64 }
+
 // pack fills panels of so many elements with a window of a factor: element i of a panel lies at i, and at one panel's width
-// more for each further step of the sum. What a panel has beyond the window is zero.
+// more for each further step. What a panel has beyond the window is zero.
 func (p *matrixProduct[T]) pack(f *factor, w *worker, s *productScratch[T], dst []T, width int, in window) {
-	if rest := int(in.count) % width; rest > 0 {
-		clear(dst[(int(in.count)-rest)*int(in.length):][:width*int(in.length)])
+	if rest := in.count % int64(width); rest > 0 {
+		clear(dst[(in.count-rest)*in.total:][:int64(width)*in.total])
 	}
-	if !f.along {
-		for step := range in.length {
-			seek(w, in.sum, in.start+step)
-			f.each(w, in.axes, in.first, in.count, func(offset int64) {
-				p.across(dst[int(step)*width:], p.at(w, f.line), int(offset), width, int(in.length))
-			})
+	for _, steps := range in.steps {
+		if f.along {
+			p.packAlong(f, w, s, dst, width, in, steps)
+		} else {
+			p.packAcross(f, w, dst, width, in, steps)
 		}
-		return
+		dst = dst[min(int(steps.length)*width, len(dst)):]
 	}
+}
+
+// packAcross packs lines of one step each.
+func (p *matrixProduct[T]) packAcross(f *factor, w *worker, dst []T, width int, in window, steps span) {
+	for step := range steps.length {
+		seek(w, in.sum, steps.start+step)
+		f.each(w, in.axes, in.first, in.count, func(offset int64) {
+			p.across(dst[int(step)*width:], p.at(w, f.line), int(offset), width, int(in.total))
+		})
+	}
+}
+
+// packAlong packs lines of many steps, those of a panel at once.
+func (p *matrixProduct[T]) packAlong(f *factor, w *worker, s *productScratch[T], dst []T, width int, in window, steps span) {
 	for first := int64(0); first < in.count; first += int64(width) {
-		count := min(int64(width), in.count-first)
 		s.side = s.side[:0]
-		for i := range count {
+		for i := range min(int64(width), in.count-first) {
 			seek(w, in.axes, in.first+first+i)
-			s.side = append(s.side, p.line(f, w, in, s.lines[i*in.length:][:in.length]))
+			s.side = append(s.side, p.line(f, w, in.sum, steps, s.lines[i*steps.length:][:steps.length]))
 		}
-		p.table.interleave(dst[first*in.length:], width, s.side)
+		p.table.interleave(dst[first*in.total:], width, s.side)
 	}
 }
 
 // line is a whole line along the sum: where it lies, or else in room.
-func (p *matrixProduct[T]) line(f *factor, w *worker, in window, room []T) (out []T) {
-	f.each(w, in.sum, in.start, in.length, func(offset int64) {
+func (p *matrixProduct[T]) line(f *factor, w *worker, sum []axis, steps span, room []T) (out []T) {
+	f.each(w, sum, steps.start, steps.length, func(offset int64) {
 		line := p.at(w, f.line)
 		if out = line; !f.lasting || len(line) < len(room) {
 			copy(room[offset:], line)
@@ -98,4 +114,23 @@ func spreadRows[T float](dst []T, stride int, line []T) {
 			dst = dst[stride:]
 		}
 	}
+}
+
+// taken lists the steps of a run that a term takes.
+func (t *productTerm) taken(w *worker, s []int64, sum []axis, run span, out []span) []span {
+	if t.where == nil {
+		return append(out, run)
+	}
+	t.where.each(w, sum, run.start, run.length, func(offset int64) { copy(s[offset:], ints(w, t.where.line)) })
+	for i, c := range s[:run.length] {
+		at := run.start + int64(i)
+		switch last := len(out) - 1; {
+		case c == 0:
+		case last >= 0 && out[last].start+out[last].length == at:
+			out[last].length++
+		default:
+			out = append(out, span{at, 1})
+		}
+	}
+	return out
 }

@@ -75,6 +75,8 @@ type productScratch[T float] struct {
 	left, right, lines []T
 	side               [][]T // the lines of one panel
 	sums               [][]T // a block for each term
+	spans              []span
+	mask               [runSteps]int64
 }
 
 // sizes is the elements of each part of a productScratch.
@@ -185,24 +187,39 @@ func (p *matrixProduct[T]) runSplit(l *launch) {
 
 // multiply sets sums to the products of a block over the steps from from to to-1.
 func (p *matrixProduct[T]) multiply(l *launch, g grid, t task, s *productScratch[T], sums [][]T, from, to int64) {
-	for i, term := range p.terms {
+	for i := range p.terms {
 		clear(sums[i])
-		left, right := term.left.code.take(l.bufs), term.right.code.take(l.bufs)
-		seek(left, p.batch, t.batch)
-		seek(right, p.batch, t.batch)
-		for start := from; start < to && !l.stop.Load(); start += runSteps {
-			t.left.start, t.left.length = start, min(runSteps, to-start)
-			t.right.start, t.right.length = t.left.start, t.left.length
-			p.pack(term.right, right, s, s.right, microCols[T](), t.right)
-			for row := int64(0); row < t.left.count; row += packedRows {
-				part := t.left
-				part.first, part.count = t.left.first+row, min(packedRows, t.left.count-row)
-				p.pack(term.left, left, s, s.left, microRows, part)
-				p.panels(s, sums[i][row*g.cols:], int(g.cols), int(part.count), int(t.right.count), int(part.length))
+		term := &p.terms[i]
+		var workers [3]*worker
+		for k, f := range []*factor{term.left, term.right, term.where} {
+			if f != nil {
+				workers[k] = f.code.take(l.bufs)
+				seek(workers[k], p.batch, t.batch)
+				defer f.code.put(workers[k])
 			}
 		}
-		term.left.code.put(left)
-		term.right.code.put(right)
+		for start := from; start < to && !l.stop.Load(); start += runSteps {
+			s.spans = term.taken(workers[2], s.mask[:], p.k, span{start, min(runSteps, to-start)}, s.spans[:0])
+			p.addRun(g, t, s, term, workers, sums[i])
+		}
+	}
+}
+
+// addRun adds the products of a block over one run of steps.
+func (p *matrixProduct[T]) addRun(g grid, t task, s *productScratch[T], term *productTerm, workers [3]*worker, sums []T) {
+	left, right := t.left, t.right
+	for _, steps := range s.spans {
+		left.total += steps.length
+	}
+	if left.total == 0 {
+		return
+	}
+	left.steps, right.steps, right.total = s.spans, s.spans, left.total
+	p.pack(term.right, workers[1], s, s.right, microCols[T](), right)
+	for row := int64(0); row < t.left.count; row += packedRows {
+		left.first, left.count = t.left.first+row, min(packedRows, t.left.count-row)
+		p.pack(term.left, workers[0], s, s.left, microRows, left)
+		p.panels(s, sums[row*g.cols:], int(g.cols), int(left.count), int(right.count), int(left.total))
 	}
 }
 

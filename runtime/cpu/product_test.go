@@ -70,6 +70,7 @@ func drawProduct(t *rapid.T) (string, map[string]int64) {
 		if p.pick("sum", "k", "k", "k and l") == "k and l" {
 			over, ks = "k: K, l: 3", []string{"k", "l"}
 		}
+		over += p.pick("where", "", "", "", " where k > 2", " where k % 3 < 2")
 		left := append(append([]string{}, batch[which]...), "i")
 		right := []string{"j"}
 		if which == "both" {
@@ -83,7 +84,7 @@ func drawProduct(t *rapid.T) (string, map[string]int64) {
 		}
 		sums = append(sums, fmt.Sprintf("%s(sum[%s] %s * %s)", result, over, a, b))
 	}
-	body := strings.Join(sums, p.pick("join", " + ", " * "))
+	body := strings.Join(sums, p.pick("join", " + ", " - "))
 	if p.pick("behind", "nothing", "bias") == "bias" {
 		p.inputs = append(p.inputs, "c: "+result+"[N]")
 		body = fmt.Sprintf("max(%s + c[j], -1)", body)
