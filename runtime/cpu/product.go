@@ -76,11 +76,11 @@ func lowerProduct(k *ir.Kernel, v *ir.Variant, symbols map[string]int64) (step, 
 	}
 	if class == classF32 {
 		p := &matrixProduct[float32]{table: &opsF32, at: f32s, point: func(w *worker, reg int, tile []float32) { w.f32[reg] = tile }}
-		p.lower(g, k, v, split, factors)
+		p.lower(g, v, split, factors)
 		return p, nil
 	}
 	p := &matrixProduct[float64]{table: &opsF64, at: f64s, point: func(w *worker, reg int, tile []float64) { w.f64[reg] = tile }}
-	p.lower(g, k, v, split, factors)
+	p.lower(g, v, split, factors)
 	return p, nil
 }
 
@@ -164,9 +164,9 @@ func (g *gen) worthPacking(s sides) bool {
 }
 
 // lower compiles the parts of a product.
-func (p *matrixProduct[T]) lower(g *gen, k *ir.Kernel, v *ir.Variant, s sides, factors [][2]*ir.Expr) {
+func (p *matrixProduct[T]) lower(g *gen, v *ir.Variant, s sides, factors [][2]*ir.Expr) {
 	rest := &ir.Variant{Sections: v.Sections[1:]}
-	lanes := g.cheapest(k, surveyOf(rest), append(slices.Clone(s.m), s.n...))
+	lanes := g.cheapest(surveyOf(rest), append(slices.Clone(s.m), s.n...))
 	if slices.Contains(s.m, lanes) {
 		s.m, s.n = s.n, s.m
 		for i := range factors {
@@ -175,17 +175,17 @@ func (p *matrixProduct[T]) lower(g *gen, k *ir.Kernel, v *ir.Variant, s sides, f
 	}
 	s.n = g.innermost(s.n, lanes)
 	inner := func(ranges []*ir.Range) *ir.Range { return g.innermost(ranges, nil)[len(ranges)-1] }
-	if r := g.cheapest(k, surveyOfValue(factors[0][0]), append(slices.Clone(s.m), inner(s.k))); slices.Contains(s.m, r) {
+	if r := g.cheapest(surveyOfValue(factors[0][0]), append(slices.Clone(s.m), inner(s.k))); slices.Contains(s.m, r) {
 		s.m = g.innermost(s.m, r)
 	}
 	p.batch, p.m, p.n, p.k = g.axes(s.batch), g.axes(s.m), g.axes(s.n), g.axes(g.innermost(s.k, nil))
 	p.points, p.rows, p.cols, p.sum = g.points(s.batch), g.points(s.m), g.points(s.n), g.points(s.k)
 	results := p.lowerRest(g, v, lanes)
 	for i, f := range factors {
-		t := productTerm{left: g.lowerFactor(k, f[0], inner(s.m), inner(s.k)), right: g.lowerFactor(k, f[1], inner(s.n), inner(s.k)),
+		t := productTerm{left: g.lowerFactor(f[0], inner(s.m), inner(s.k)), right: g.lowerFactor(f[1], inner(s.n), inner(s.k)),
 			result: results[i]}
 		if where := v.Sections[0].Folds[i].Where; where != nil {
-			t.where = g.lowerFactor(k, where, inner(s.k), inner(s.k))
+			t.where = g.lowerFactor(where, inner(s.k), inner(s.k))
 		}
 		p.terms = append(p.terms, t)
 	}
@@ -207,18 +207,21 @@ func (g *gen) innermost(ranges []*ir.Range, last *ir.Range) []*ir.Range {
 	return out
 }
 
+// axes are the loops over ranges of more than one element: the index of any other is 0.
 func (g *gen) axes(ranges []*ir.Range) (out []axis) {
 	for _, r := range ranges {
-		out = append(out, axis{g.slot[r], g.extent[r]})
+		if g.extent[r] != 1 {
+			out = append(out, axis{g.slot[r], g.extent[r]})
+		}
 	}
 	return out
 }
 
 // cheapest is the range along which the accesses of a survey are cheapest.
-func (g *gen) cheapest(k *ir.Kernel, s *survey, ranges []*ir.Range) *ir.Range {
+func (g *gen) cheapest(s *survey, ranges []*ir.Range) *ir.Range {
 	best, bestCost := ranges[len(ranges)-1], 0.0
 	for i, r := range ranges {
-		if cost := g.laneCost(k, s, r); i == 0 || cost <= bestCost {
+		if cost := g.stepCost(s, r); i == 0 || cost <= bestCost {
 			best, bestCost = r, cost
 		}
 	}
@@ -245,9 +248,9 @@ func (g *gen) part(s *survey, r *ir.Range) *gen {
 }
 
 // lowerFactor compiles a factor, with lines along one of two ranges.
-func (g *gen) lowerFactor(k *ir.Kernel, e *ir.Expr, across, along *ir.Range) *factor {
+func (g *gen) lowerFactor(e *ir.Expr, across, along *ir.Range) *factor {
 	s := surveyOfValue(e)
-	lanes := g.cheapest(k, s, []*ir.Range{along, across})
+	lanes := g.cheapest(s, []*ir.Range{along, across})
 	f := g.part(s, lanes)
 	f.passes = true
 	body := &section{}

@@ -134,7 +134,7 @@ func (p *matrixProduct[T]) task(g grid, job int64) task {
 }
 
 func (p *matrixProduct[T]) run(memory [][]byte, threads int, stop *atomic.Bool) {
-	const perElement = 64 // multiplications that take as long as an element of other kernels
+	const perElement = 256 // multiplications that take as long as an element of other kernels
 	if times(p.points, p.rows, p.cols, p.sum)/perElement < smallLaunch {
 		threads = 1
 	}

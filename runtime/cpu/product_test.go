@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/interp"
 	"github.com/fusec/fusec/runtime/cpu"
 )
@@ -145,4 +146,48 @@ func TestProductsBeyondOneBlock(t *testing.T) {
 			compare(t, "product", g, want, have)
 		}
 	}
+}
+
+// What is found as a product, whatever it is called, and what is not.
+func TestWhatIsAProduct(t *testing.T) {
+	symbols := map[string]int64{"K": 40, "M": 24, "N": 36, "B": 2, "H": 3, "D": 16}
+	for name, c := range map[string]struct {
+		products int
+		src      string
+	}{
+		"convolution": {1, `graph g(x: f32[B, 8, 9, 11], w: f32[12, 8, 3, 3]) -> (y: f32[B, 12, 9, 11]) {
+			y[b, o, i, j] = sum[c: 8, u: 3, v: 3] (x[b, c, i + u - 1, j + v - 1] else 0) * w[o, c, u, v] }`},
+		"weights of i8": {1, `graph g(x: f32[M, K], w: i8[K, N], s: f32[N]) -> (y: f32[M, N]) {
+			y[i, j] = s[j] * (sum[k: K] x[i, k] * f32(w[k, j])) }`},
+		"two sums": {1, `graph g(x: f32[M, K], v: f32[K, N], w: f32[K, N]) -> (y: f32[M, N]) { y = silu(x @ v) * (x @ w) }`},
+		"attention": {2, `graph g(q: f32[H, M, D], k: f32[H, N, D], v: f32[H, N, D]) -> (y: f32[H, M, D]) {
+			p = softmax(einsum("hid,hjd->hij", q, k))
+			y = p @ v }`},
+		"gradient":       {1, `graph g(x: f32[M, K], dy: f32[M, N]) -> (w: f32[K, N]) { w = transpose(x) @ dy }`},
+		"steps left out": {1, `graph g(x: f32[M, K], w: f32[K, N], on: bool[K]) -> (y: f32[M, N]) { y[i, j] = sum[k: K where on[k]] x[i, k] * w[k, j] }`},
+		"gathered rows": {1, `graph g(x: f32[N, K], at: i64[M], w: f32[K, N]) -> (y: f32[M, N]) {
+			y[i, j] = sum[k: K] (x[at[i], k] else 0) * w[k, j] }`},
+		"a mask of both":  {0, `graph g(x: f32[M, K], w: f32[K, N]) -> (y: f32[M, N]) { y[i, j] = sum[k: K where k <= i] x[i, k] * w[k, j] }`},
+		"integers":        {0, `graph g(x: i64[M, K], w: i64[K, N]) -> (y: i64[M, N]) { y = x @ w }`},
+		"strict":          {0, `@strict graph g(x: f32[M, K], w: f32[K, N]) -> (y: f32[M, N]) { y[i, j] = sum[k: K] x[i, k] * w[k, j] }`},
+		"vector":          {0, `graph g(x: f32[K], w: f32[K, N]) -> (y: f32[N]) { y[j] = sum[k: K] x[k] * w[k, j] }`},
+		"largest product": {0, `graph g(x: f32[M, K], w: f32[K, N]) -> (y: f32[M, N]) { y[i, j] = max[k: K] x[i, k] * w[k, j] }`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := parseGraph(t, c.src)
+			products, _ := cpu.CountProducts(planForCPU(t, g), symbols)
+			assert.Equal(t, c.products, products)
+			check(t, g, waves(t, g, symbols))
+		})
+	}
+}
+
+// Terms are NaN where the program's are: padding of panels reaches no result.
+func TestProductsOfInfinity(t *testing.T) {
+	g := parseGraph(t, `graph g(x: f32[M, K], w: f32[K, N]) -> (y: f32[M, N]) { y = x @ w }`)
+	in := waves(t, g, map[string]int64{"M": 7, "K": 9, "N": 19})
+	in[0].F[9*6+3], in[1].F[19*8+18], in[1].F[19*3+2] = math.Inf(1), math.Inf(-1), 0
+	in[0] = interp.FromBytes(ir.F32, in[0].Shape, in[0].Bytes())
+	in[1] = interp.FromBytes(ir.F32, in[1].Shape, in[1].Bytes())
+	check(t, g, in)
 }
