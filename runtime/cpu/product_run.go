@@ -1,6 +1,9 @@
 package cpu
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+	"unsafe"
+)
 
 // The sizes of blocks. A right panel of runSteps steps (16 KiB) stays in the first-level cache, and a packed part of the left
 // factor of packedRows rows (120 KiB) in the second. The panels of the right factor are in the second or third.
@@ -85,16 +88,20 @@ func (p *matrixProduct[T]) sizes(g grid) (left, right, lines, block int64) {
 	return min(packedRows, g.rows) * steps, g.cols * steps, int64(max(microRows, microCols[T]())) * steps, g.rows * g.cols
 }
 
+// scratch is the most of what run takes with so many goroutines, and with one: blocks are larger then.
 func (p *matrixProduct[T]) scratch(threads int) int64 {
-	const element = 8
-	g := p.gridFor(1)
-	left, right, lines, block := p.sizes(g)
-	blocks := int64(threads)
 	if p.parts() > 1 {
-		g = p.gridForParts(threads)
-		blocks, block = times(p.points, g.down, g.across, p.parts()), g.rows*g.cols
+		g := p.gridForParts(threads)
+		return plus(p.scratchOf(g, int64(threads), 0), p.scratchOf(g, 0, times(p.points, g.down, g.across, p.parts())))
 	}
-	return times(element, plus(times(int64(threads), left+right+lines), times(blocks, block, int64(len(p.terms)))))
+	return max(p.scratchOf(p.gridFor(threads), int64(threads), int64(threads)), p.scratchOf(p.gridFor(1), 1, 1))
+}
+
+// scratchOf is the bytes of the packed panels of so many goroutines, and of so many blocks of sums.
+func (p *matrixProduct[T]) scratchOf(g grid, threads, blocks int64) int64 {
+	var element T
+	left, right, lines, block := p.sizes(g)
+	return times(int64(unsafe.Sizeof(element)), plus(times(threads, left+right+lines), times(blocks, block, int64(len(p.terms)))))
 }
 
 // take returns the memory of a goroutine, and blocks for the sums.
@@ -135,15 +142,15 @@ func (p *matrixProduct[T]) task(g grid, job int64) task {
 
 func (p *matrixProduct[T]) run(memory [][]byte, threads int, stop *atomic.Bool) {
 	const perElement = 256 // multiplications that take as long as an element of other kernels
-	if times(p.points, p.rows, p.cols, p.sum)/perElement < smallLaunch {
-		threads = 1
-	}
 	l := p.rest.launch(memory, threads, stop)
+	if times(p.points, p.rows, p.cols, p.sum)/perElement < smallLaunch {
+		l.threads = 1
+	}
 	if p.parts() > 1 {
 		p.runSplit(l)
 		return
 	}
-	g := p.gridFor(threads)
+	g := p.gridFor(l.threads)
 	l.each(p.points*g.down*g.across, func(w *worker, job int64) {
 		s := p.take(g)
 		defer p.idle.Put(s)
