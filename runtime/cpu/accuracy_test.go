@@ -18,12 +18,13 @@ func TestLongSumsStayAccurate(t *testing.T) {
 	for name, src := range map[string]string{
 		"lanes along rows":    `graph g(x: f32[2, K], w: f32[K, 33]) -> (y: f32[2, 33]) { y = x @ w }`,
 		"lanes along the sum": `graph g(x: f32[2, K], w: f32[3, K]) -> (y: f32[2, 3]) { y = x @ transpose(w) }`,
+		"product":             `graph g(x: f32[M, K], w: f32[K, N]) -> (y: f32[M, N]) { y = x @ w }`,
 		"columns":             `graph g(x: f32[K, 33]) -> (y: f32[33]) { y = sum(x, axis=0) }`,
 		"one row":             `graph g(x: f32[K]) -> (y: f32[]) { y = sum(x) }`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := parseGraph(t, src)
-			in := scatterInputs(g, map[string]int64{"K": 40_001}, func(i int) float64 { return 0.5 + math.Mod(float64(i)*0.6180339887, 1) })
+			in := scatterInputs(g, map[string]int64{"K": 40_001, "M": 5, "N": 33}, func(i int) float64 { return 0.5 + math.Mod(float64(i)*0.6180339887, 1) })
 			want, err := interp.Run(g, in, interp.Options{})
 			require.NoError(t, err)
 			have := execute(t, planForCPU(t, g), bind(t, g, in), in, 2)

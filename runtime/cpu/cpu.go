@@ -173,6 +173,9 @@ func (p *Program) step(k *ir.Kernel, symbols map[string]int64) (step, error) {
 	if v := scattered(k, symbols); v != nil {
 		return lowerScatter(k, v, symbols, len(p.plan.Buffers))
 	}
+	if s, err := lowerProduct(k, v, symbols); s != nil || err != nil {
+		return s, err
+	}
 	return lowerVariant(k, v, symbols, nil)
 }
 

@@ -89,9 +89,12 @@ func (l *launch) begin(w *worker, item int64) {
 
 // seek sets the indices of axes to the point at a row-major position.
 func seek(w *worker, axes []axis, n int64) {
-	for d := len(axes) - 1; d >= 0; d-- {
+	for d := len(axes) - 1; d > 0; d-- {
 		w.at[axes[d].slot] = n % axes[d].extent
 		n /= axes[d].extent
+	}
+	if len(axes) > 0 {
+		w.at[axes[0].slot] = n
 	}
 }
 

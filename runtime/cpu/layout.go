@@ -155,7 +155,21 @@ func (g *gen) chooseLanes(k *ir.Kernel, v *ir.Variant) {
 // laneCost is about the nanoseconds of one point: of moving its elements, and its
 // share of what a step and a job cost whatever their length.
 func (g *gen) laneCost(k *ir.Kernel, s *survey, r *ir.Range) float64 {
-	const uniform, contiguous, strided, gathered, perInstruction, perJob = 0.05, 0.15, 1.2, 2.0, 25.0, 150.0
+	const perJob = 150.0
+	total := g.stepCost(s, r)
+	job := g.lanesOf(r)
+	if g.isCol[r] {
+		job = 1
+	}
+	for _, c := range k.Cols {
+		job *= float64(max(g.extent[c], 1))
+	}
+	return total + perJob/job
+}
+
+// stepCost is laneCost without the share of a job.
+func (g *gen) stepCost(s *survey, r *ir.Range) float64 {
+	const uniform, contiguous, strided, gathered, perInstruction = 0.05, 0.15, 1.2, 2.0, 25.0
 	g.along(s, r)
 	total := 0.2
 	for _, a := range s.accesses {
@@ -171,16 +185,14 @@ func (g *gen) laneCost(k *ir.Kernel, s *survey, r *ir.Range) float64 {
 			total += strided
 		}
 	}
+	return total + perInstruction*float64(len(s.accesses)+1)/g.lanesOf(r)
+}
+
+// lanesOf is the most lanes of a tile along the range that was analysed last.
+func (g *gen) lanesOf(r *ir.Range) float64 {
 	lanes := float64(min(g.extent[r], tileLanes))
 	if g.block > 0 {
 		lanes = min(lanes, float64(g.block))
 	}
-	job := lanes
-	if g.isCol[r] {
-		job = 1
-	}
-	for _, c := range k.Cols {
-		job *= float64(max(g.extent[c], 1))
-	}
-	return total + perInstruction*float64(len(s.accesses)+1)/lanes + perJob/job
+	return lanes
 }

@@ -78,17 +78,11 @@ func lowerVariant(k *ir.Kernel, v *ir.Variant, symbols map[string]int64, lists *
 	if k.Template == ir.AttendTemplate || v.Contract != nil && v.Contract.Product != nil {
 		return nil, fmt.Errorf("kernel %s: the CPU engine does not run kernels of the %s template: plan for a device without tensor cores", k.Name, k.Template)
 	}
-	g := &gen{code: &code{name: k.Name, pinned: map[pinnedReg]bool{}}, symbols: symbols, scatter: lists,
-		strict: k.Numerics == ir.Strict, slot: map[*ir.Range]int{}, extent: map[*ir.Range]int64{},
-		isCol: map[*ir.Range]bool{}, job: map[node]operand{}, folds: map[*ir.Local]*fold{},
-		moving: map[*ir.Local]operand{},
-		keep:   map[*ir.Local]int{}, saved: map[*ir.Local]bool{}}
-	if err := g.ranges(k); err != nil {
-		return nil, fmt.Errorf("kernel %s: %w", k.Name, err)
+	g, err := newGen(k, symbols)
+	if err != nil {
+		return nil, err
 	}
-	for _, a := range k.Args {
-		g.bufs = append(g.bufs, a.Buffer.Index)
-	}
+	g.scatter = lists
 	v = g.asStores(k, v)
 	if lists == nil {
 		g.coalesce(k.Rows[:len(k.Rows)-len(k.Accumulated)], v)
@@ -101,6 +95,22 @@ func lowerVariant(k *ir.Kernel, v *ir.Variant, symbols map[string]int64, lists *
 	g.compile(k, v)
 	g.allocate()
 	return g.code, nil
+}
+
+// newGen starts the compilation of a kernel for the given sizes.
+func newGen(k *ir.Kernel, symbols map[string]int64) (*gen, error) {
+	g := &gen{code: &code{name: k.Name, pinned: map[pinnedReg]bool{}}, symbols: symbols,
+		strict: k.Numerics == ir.Strict, slot: map[*ir.Range]int{}, extent: map[*ir.Range]int64{},
+		isCol: map[*ir.Range]bool{}, job: map[node]operand{}, folds: map[*ir.Local]*fold{},
+		moving: map[*ir.Local]operand{},
+		keep:   map[*ir.Local]int{}, saved: map[*ir.Local]bool{}}
+	if err := g.ranges(k); err != nil {
+		return nil, fmt.Errorf("kernel %s: %w", k.Name, err)
+	}
+	for _, a := range k.Args {
+		g.bufs = append(g.bufs, a.Buffer.Index)
+	}
+	return g, nil
 }
 
 // variant returns the first variant that takes the sizes.
@@ -220,10 +230,13 @@ func (c *code) seekTile(w *worker, n int64) {
 	w.n = int(min(c.tile, end-first))
 }
 
+// enoughItems is the least jobs of which none is split.
+const enoughItems = 64
+
 // chunkSteps splits long passes of few jobs into parts whose results are merged
 // in order. The split depends on sizes only, never on the machine.
 func (g *gen) chunkSteps(passes bool) int64 {
-	const enoughItems, chunkElements, maxChunks = 64, 1 << 16, 256
+	const chunkElements, maxChunks = 1 << 16, 256
 	size := max(1, chunkElements/g.tile, (g.steps+maxChunks-1)/maxChunks)
 	if !passes || g.items >= enoughItems || g.steps < 2*size {
 		return max(g.steps, 1)

@@ -20,6 +20,14 @@ type opTable[T element] struct {
 	largest  func(a []T, identity T) T
 	smallest func(a []T, identity T) T
 
+	// micro is the micro-kernel of matrix products: it adds the product of two packed panels, of k steps each, to
+	// microRows rows of c, which are stride elements apart.
+	micro func(c []T, stride int, a, b []T, k int)
+	// spread copies a line in parts of microCols elements, which are stride elements apart; what is left of it stays.
+	spread func(dst []T, stride int, line []T)
+	// interleave puts lines side by side: element k of line i is at k*width+i.
+	interleave func(dst []T, width int, lines [][]T)
+
 	// widen and narrow convert multiples of eight elements of a narrow float.
 	widen  [ir.Index]func(dst []T, src []byte)
 	narrow [ir.Index]func(dst []byte, src []T)
@@ -36,6 +44,7 @@ var opsF32 = vectorF32(plainF32())
 
 func plainF32() opTable[float32] {
 	return withFolds(opTable[float32]{
+		micro: microKernel[float32], spread: spread[float32], interleave: interleave[float32],
 		unary: map[ir.Op]func(dst, a []float32){
 			ir.OpExp: expF32, ir.OpExp2: exp2F32, ir.OpLog: logF32, ir.OpLog2: log2F32,
 			ir.OpTanh: tanhF32, ir.OpErf: erfF32, ir.OpSqrt: sqrtV[float32], ir.OpRsqrt: rsqrtV[float32],
@@ -52,7 +61,8 @@ func plainF32() opTable[float32] {
 	})
 }
 
-var opsF64 = withFolds(opTable[float64]{
+var opsF64 = vectorF64(withFolds(opTable[float64]{
+	micro: microKernel[float64], spread: spread[float64], interleave: interleave[float64],
 	unary: map[ir.Op]func(dst, a []float64){
 		ir.OpSqrt: sqrtV[float64], ir.OpRsqrt: rsqrtV[float64], ir.OpRecip: recipV[float64],
 		ir.OpNeg: negV[float64], ir.OpAbs: absV[float64],
@@ -65,7 +75,7 @@ var opsF64 = withFolds(opTable[float64]{
 		ir.OpAdd: addVS[float64], ir.OpSub: subVS[float64], ir.OpMul: mulVS[float64], ir.OpDiv: divVS[float64],
 		ir.OpMax: maxVS[float64], ir.OpMin: minVS[float64],
 	},
-})
+}))
 
 var opsI64 = withFolds(opTable[int64]{vv: opsInt})
 

@@ -145,10 +145,10 @@ func TestScattersRandom(t *testing.T) {
 	})
 }
 
-func parseGraph(t *testing.T, src string) *ir.Graph {
+func parseGraph(t tester, src string) *ir.Graph {
 	t.Helper()
 	file, err := parser.Parse("g.fuse", []byte(src), parser.Options{})
-	require.NoError(t, err)
+	require.NoError(t, err, src)
 	return file.Graphs[0]
 }
 

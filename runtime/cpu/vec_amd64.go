@@ -139,6 +139,7 @@ func vectorF32(t opTable[float32]) opTable[float32] {
 		t.vs[op] = scaledAVX(f)
 	}
 	t.axpy, t.mulAdd, t.dot = scaledAdd, binaryAVX(mulAddAVX), dotProduct
+	productsAVX(&t)
 	t.sum = func(a []float32) float32 {
 		if len(a) == 0 {
 			return 0
