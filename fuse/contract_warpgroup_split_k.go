@@ -144,7 +144,7 @@ func (s splitTile) fewSizes(c *ir.Contract, usual map[string]int64) map[string]i
 	sizes := maps.Clone(usual)
 	points := ir.Apply(ir.OpMul, algebra.Product(c.M), algebra.Product(c.N))
 	most := float64(s.tiles * int64(s.m*s.n))
-	for _, r := range slices.Concat(c.M[:1], c.N[:1]) {
+	for _, r := range slices.Concat(c.M[:min(1, len(c.M))], c.N[:min(1, len(c.N))]) {
 		ir.Walk(r.Extent, func(e *ir.Expr) bool {
 			for e.Op == ir.OpSym && sizes[e.Name] > 1 && algebra.Estimate(points, sizes) > most {
 				sizes[e.Name] /= 2
