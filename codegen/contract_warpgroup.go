@@ -88,7 +88,7 @@ func (e *contractWarpgroup) copier(c *ir.Contract) {
 	e.copies(stagePart{c.A, "ring.operand_a(place.stage)", "tiles.m", rowsA, 0, 1})
 	each := s.TileN / len(c.B)
 	for i, b := range c.B {
-		e.copies(stagePart{b, "ring.operand_b(place.stage)", "tiles.n", each, i * each, max(1, s.Cluster) / max(1, s.SplitK)})
+		e.copies(stagePart{b, "ring.operand_b(place.stage)", "tiles.n", each, i * each, sharingBlocks(s)})
 	}
 	e.endCopier()
 }
@@ -105,10 +105,9 @@ func (e *contractWarpgroup) endCopier() {
 }
 
 // moveRegisters writes one half of a move of registers from one role to the other. A block of two
-// warpgroups needs no such move, because each thread can have the largest number of registers; nor does one whose
-// sums are split, because a single warp copies.
+// warpgroups needs no such move, because each thread can have the largest number of registers.
 func (e *contractWarpgroup) moveRegisters(text string) {
-	if e.v.Schedule.Threads > 2*128 && !e.split {
+	if e.v.Schedule.Threads > 2*128 {
 		e.line("%s", text)
 	}
 }
@@ -299,11 +298,15 @@ const (
 // manySums reports whether the sums of a thread leave few registers for the epilogue.
 func manySums(v *ir.Variant) bool {
 	s, groups := v.Schedule, 2
-	if s.Turns > 1 || s.SplitK > 1 && s.TileM == 64 {
+	if s.Turns > 1 || s.SplitK > 1 {
 		groups = 1
 	}
 	return s.TileM*s.TileN/(128*groups) > 128
 }
+
+// sharingBlocks is the blocks of a cluster that copy a share of each tile of B for all of them; those that split the columns
+// of a tile share nothing.
+func sharingBlocks(s ir.Schedule) int { return max(1, s.Cluster) / max(1, s.SplitK) }
 
 func warpgroupDefines(v *ir.Variant) string {
 	s, copier, multiplier := v.Schedule, copierRegisters, multiplierRegisters
@@ -313,11 +316,10 @@ func warpgroupDefines(v *ir.Variant) string {
 	if s.Index64 && v.Contract.A.WindowTiles != nil { // registers for places of copies, of which windows have more
 		copier, multiplier = copier+2*partRegisters, multiplier-partRegisters
 	}
-	splits := max(1, s.SplitK)
 	return foldDefine(v) + fmt.Sprintf("#define TILE_M %d\n#define TILE_N %d\n#define TILE_K %d\n#define TILE_N_EACH %d\n"+
 		"#define STAGES %d\n#define CLUSTER %d\n#define SPLIT_K %d\n#define TURNS %d\n"+
 		"#define GROUP %d\n#define COPIER_REGISTERS %d\n#define MULTIPLIER_REGISTERS %d\n",
-		s.TileM, s.TileN, s.TileK, s.TileN/len(v.Contract.B), s.Stages, max(1, s.Cluster)/splits, splits, s.Turns,
+		s.TileM, s.TileN, s.TileK, s.TileN/len(v.Contract.B), s.Stages, sharingBlocks(s), max(1, s.SplitK), s.Turns,
 		tileGroup, copier, multiplier)
 }
 

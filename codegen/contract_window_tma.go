@@ -164,7 +164,7 @@ func (e *contractWarpgroup) windowCopier(c *ir.Contract) {
 	e.line("barrier_expect(full, BYTES_A + BYTES_B);")
 	sides := windowSides(c)
 	e.loadWindowTile(sides[0], "ring.operand_a(place.stage)", e.v.Schedule.TileM, 1)
-	e.loadWindowTile(sides[1], "ring.operand_b(place.stage)", e.v.Schedule.TileN, max(1, e.v.Schedule.Cluster)/max(1, e.v.Schedule.SplitK))
+	e.loadWindowTile(sides[1], "ring.operand_b(place.stage)", e.v.Schedule.TileN, sharingBlocks(e.v.Schedule))
 	last := len(cols) - 1
 	e.line("%s += TILE_K;", e.ranges[cols[last]])
 	for d := last; d > 0; d-- {

@@ -38,7 +38,7 @@ func (lo warpgroupKernel) warpgroupVariants(c ir.Contract) (out []*ir.Variant, c
 		return nil, nil
 	}
 	tiles := tilesFor(&c, lo.slotsAfter(&c) >= longEpilogue)
-	widest := min(operandVector, forecast.CopyAlign/c.Type.Size())
+	widest := widestVector(c.Type)
 	for vector := widest; ; vector = lo.halfOrSingle(&c, vector, needs) {
 		aligned := ir.IntNum(ir.Bool, 0)
 		for i, tile := range tiles {
@@ -64,6 +64,9 @@ func (lo warpgroupKernel) warpgroupVariants(c ir.Contract) (out []*ir.Variant, c
 	}
 	return out, ir.Apply(ir.OpAdd, lo.cost(&c, smallestTile(tiles), lo.slotsAfter(&c)), ir.IntConst(warpgroupStart))
 }
+
+// widestVector is the most results that a thread writes at once: neighbours in a tile of a type.
+func widestVector(t ir.DType) int { return min(operandVector, forecast.CopyAlign/t.Size()) }
 
 // halfOrSingle is the next smaller vector that a thread writes: half of a whole access if rows are known to be
 // multiples of that, as those of an image of 14 by 14 are; else a single element. Half an access takes a quarter of the
@@ -135,7 +138,7 @@ func (lo warpgroupKernel) warpgroupSchedule(tile warpgroupTile, t ir.DType, vect
 		s.Cluster = 0
 	}
 	if tile.splits > 0 {
-		s.Threads, s.Cluster, s.SplitK, s.Blocks, s.MinBlocks = splitThreads(tile.m), tile.splits, tile.splits, 0, tile.blocks
+		s.Threads, s.Cluster, s.SplitK, s.Blocks, s.MinBlocks = splitThreads, tile.splits, tile.splits, 0, tile.blocks
 	}
 	return s
 }

@@ -5,12 +5,11 @@ import (
 	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
-	"github.com/fusec/fusec/fuse/forecast"
 	"github.com/fusec/fusec/ir"
 )
 
-// splitThreads is the threads of a block for tiles of m rows: a warp that copies, and a warpgroup for each 64 rows.
-func splitThreads(m int) int { return 32 + m/64*128 }
+// splitThreads is the threads of a warpgroup that multiplies and of a warp that copies.
+const splitThreads = 160
 
 // splitRows is the least number of rows, of both sides, for the shapes that are not for few rows.
 const splitRows = 17
@@ -68,12 +67,11 @@ func (lo warpgroupKernel) warpgroupSplitVariants(c ir.Contract) (out []*ir.Varia
 	if needs == nil {
 		return nil
 	}
-	widest := min(operandVector, forecast.CopyAlign/c.Type.Size())
 	for _, s := range splitTiles {
 		if s.fewRows > 0 && c.Type == ir.F32 { // mma.sync takes few rows in tf32
 			continue
 		}
-		v, ok := lo.warpgroupSplitVariant(c, s, widest, needs)
+		v, ok := lo.warpgroupSplitVariant(c, s, widestVector(c.Type), needs)
 		if !ok { // results are stored one by one instead
 			v, _ = lo.warpgroupSplitVariant(c, s, 1, needs)
 		}

@@ -83,7 +83,7 @@ func (lo warpgroupKernel) windowWarpgroups(of ir.Contract) (out []*ir.Variant, c
 
 // widestStore is the widest vector of what a thread writes.
 func widestStore(c ir.Contract) int {
-	most := int(wholeVector(algebra.Innermost(c.N), int64(min(operandVector, forecast.CopyAlign/c.Type.Size()))))
+	most := int(wholeVector(algebra.Innermost(c.N), int64(widestVector(c.Type))))
 	if most < forecast.CopyAlign/4 {
 		return 1
 	}

@@ -96,14 +96,11 @@ func kernelName(g *ir.Graph, r *region) string {
 func (lo *lowering) orderSpace() {
 	rank := map[*ir.Range]int{}
 	best := -1.0
-	m := &matcher{facts: lo.facts}
 	consider := func(u, v *ir.Value, at []*ir.Expr) {
 		size := lo.bytes(v)
 		found := map[*ir.Range]int{}
-		for _, e := range at {
-			for _, r := range m.digits(lo.r.index(u, e, m.facts)) {
-				found[r] = len(found)
-			}
+		for _, r := range lo.rangesIn(u, at) {
+			found[r] = len(found)
 		}
 		if len(found) > len(rank) || len(found) == len(rank) && size > best {
 			best, rank = size, found
@@ -145,22 +142,28 @@ func (lo *lowering) resultOrder(rank map[*ir.Range]int) map[*ir.Range]int {
 	if !slices.ContainsFunc(lo.k.Rows, func(r *ir.Range) bool { _, ok := rank[r]; return !ok }) {
 		return rank
 	}
-	m := &matcher{facts: lo.facts}
 	for _, v := range lo.r.members {
 		if lo.buffers[v] == nil {
 			continue
 		}
-		own, next := maps.Clone(rank), len(rank)
-		for _, e := range algebra.UnitIndices(v.Axes) {
-			for _, r := range m.digits(lo.r.index(v, e, m.facts)) {
-				own[r], next = next, next+1
-			}
+		own := maps.Clone(rank)
+		for i, r := range lo.rangesIn(v, algebra.UnitIndices(v.Axes)) {
+			own[r] = len(rank) + i
 		}
 		if !slices.ContainsFunc(lo.k.Rows, func(r *ir.Range) bool { return own[r] < len(rank) }) {
 			return own
 		}
 	}
 	return rank
+}
+
+// rangesIn are the ranges of the region that the indices of a value run over, outermost first.
+func (lo *lowering) rangesIn(u *ir.Value, at []*ir.Expr) (out []*ir.Range) {
+	m := &matcher{facts: lo.facts}
+	for _, e := range at {
+		out = append(out, m.digits(lo.r.index(u, e, m.facts))...)
+	}
+	return out
 }
 
 // member lowers one value.
