@@ -53,10 +53,12 @@ func matmul() *ir.Plan {
 	return plantest.Unfused(g)
 }
 
-func bench(b *testing.B, p *ir.Plan, n, m int, threads int) {
-	var buffers [][]byte
-	symbols := map[string]int64{"N": int64(n), "M": int64(m)}
+// benchBuffers are a plan's inputs, waves, and its results.
+func benchBuffers(p *ir.Plan, symbols map[string]int64) (out [][]byte) {
 	for i, buf := range p.Buffers {
+		if buf.Kind == ir.TempBuffer {
+			continue
+		}
 		shape := make([]int, len(buf.Shape))
 		for d, e := range buf.Shape {
 			v, _ := ir.EvalSize(e, symbols)
@@ -66,8 +68,14 @@ func bench(b *testing.B, p *ir.Plan, n, m int, threads int) {
 		if i < len(p.Graph.Inputs) {
 			x = fillWith(x, wave)
 		}
-		buffers = append(buffers, x.Bytes())
+		out = append(out, x.Bytes())
 	}
+	return out
+}
+
+func bench(b *testing.B, p *ir.Plan, n, m int, threads int) {
+	symbols := map[string]int64{"N": int64(n), "M": int64(m)}
+	buffers := benchBuffers(p, symbols)
 	run := New(p, Options{Threads: threads})
 	for b.Loop() {
 		require.NoError(b, run.Run(context.Background(), symbols, buffers))

@@ -69,6 +69,16 @@
 	PREFETCHT0 63(R9) \
 	ADDQ R8, R9
 
+// FETCHBLOCK asks for all rows of the block.
+#define FETCHBLOCK \
+	MOVQ DI, R9 \
+	FETCH \
+	FETCH \
+	FETCH \
+	FETCH \
+	FETCH \
+	FETCH
+
 // func microF32AVX(c *float32, stride int, a, b *float32, k int)
 TEXT ·microF32AVX(SB), NOSPLIT, $0-40
 	MOVQ c+0(FP), DI
@@ -77,13 +87,7 @@ TEXT ·microF32AVX(SB), NOSPLIT, $0-40
 	MOVQ b+24(FP), DX
 	MOVQ k+32(FP), CX
 	SHLQ $2, R8
-	MOVQ DI, R9
-	FETCH
-	FETCH
-	FETCH
-	FETCH
-	FETCH
-	FETCH
+	FETCHBLOCK
 	CLEAR
 loop4:
 	CMPQ CX, $4
@@ -122,13 +126,7 @@ TEXT ·microF64AVX(SB), NOSPLIT, $0-40
 	MOVQ b+24(FP), DX
 	MOVQ k+32(FP), CX
 	SHLQ $3, R8
-	MOVQ DI, R9
-	FETCH
-	FETCH
-	FETCH
-	FETCH
-	FETCH
-	FETCH
+	FETCHBLOCK
 	CLEAR
 loop4:
 	CMPQ CX, $4

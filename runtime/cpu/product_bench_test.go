@@ -9,7 +9,6 @@ import (
 
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
-	"github.com/fusec/fusec/ir/interp"
 	"github.com/fusec/fusec/ir/interp/plantest"
 )
 
@@ -34,22 +33,7 @@ func productPlan(t ir.DType, left, right bool) *ir.Plan {
 
 func benchProduct(b *testing.B, p *ir.Plan, m, n, k int64, threads int) {
 	symbols := map[string]int64{"M": m, "N": n, "K": k}
-	var buffers [][]byte
-	for i, buf := range p.Buffers {
-		var shape []int
-		for _, e := range buf.Shape {
-			v, _ := ir.EvalSize(e, symbols)
-			shape = append(shape, int(v))
-		}
-		if buf.Kind == ir.TempBuffer {
-			continue
-		}
-		x := interp.New(buf.Type, shape...)
-		if i < len(p.Graph.Inputs) {
-			x = fillWith(x, wave)
-		}
-		buffers = append(buffers, x.Bytes())
-	}
+	buffers := benchBuffers(p, symbols)
 	run := New(p, Options{Threads: threads})
 	for b.Loop() {
 		require.NoError(b, run.Run(context.Background(), symbols, buffers))

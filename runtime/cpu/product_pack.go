@@ -67,13 +67,18 @@ func (f *factor) each(w *worker, axes []axis, first, count int64, do func(offset
 	for at := int64(0); at < count; {
 		seek(w, axes, first+at)
 		f.code.lineFrom(w, count-at)
-		w.exec(f.code.job)
-		for _, s := range f.code.sections {
-			w.exec(s.prologue)
-			w.exec(s.body)
-		}
+		f.code.execLine(w)
 		do(at)
 		at += int64(w.n)
+	}
+}
+
+// execLine runs all instructions once, for the lanes of the present line.
+func (c *code) execLine(w *worker) {
+	w.exec(c.job)
+	for _, s := range c.sections {
+		w.exec(s.prologue)
+		w.exec(s.body)
 	}
 }
 

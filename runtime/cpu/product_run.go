@@ -252,11 +252,7 @@ func (p *matrixProduct[T]) finish(l *launch, g grid, t task, w *worker, sums [][
 			for k, term := range p.terms {
 				p.point(w, term.result, sums[k][i*g.cols+at:][:w.n])
 			}
-			w.exec(p.rest.job)
-			for _, s := range p.rest.sections {
-				w.exec(s.prologue)
-				w.exec(s.body)
-			}
+			p.rest.execLine(w)
 		}
 	}
 }
