@@ -224,3 +224,41 @@ graph g(x: i32[N], y: f32[N]) -> (z: f32[]) {
 		require.Error(t, r.checkFault(errors.New("another")))
 	}
 }
+
+// TestOverflowNextToTheLargestNumber: a result that roundings move is infinite or not where it is next to the largest
+// number of its type, with the sign of that number, and nowhere else.
+func TestOverflowNextToTheLargestNumber(t *testing.T) {
+	g := graph(t, `graph g(x: f16[N]) -> (y: f16[N]) {
+    y = exp(x) / exp(x) * 65504 * sign(x)
+}`)
+	for _, c := range []struct {
+		x, shrink float64
+		got       float64
+		right     bool
+	}{
+		{3, 1, math.Inf(1), true},
+		{3, 1, math.Inf(-1), false},
+		{3, 1, math.NaN(), false},
+		{-3, 1, math.Inf(-1), true},
+		{3, 0.9, math.Inf(1), false},
+	} {
+		x := interp.New(ir.F16, 1)
+		x.F[0] = c.x
+		r, err := NewReference(g, []*interp.Tensor{x})
+		require.NoError(t, err)
+		for _, s := range append(r.samples, r.Want) {
+			s[0].F[0] *= c.shrink
+		}
+		got, err := tensor.FromBytes(ir.F16, interp.New(ir.F16, 1).Bytes(), 1)
+		require.NoError(t, err)
+		copy(got.Data, of(c.got).Bytes())
+		err = r.output(0, got)
+		require.Equal(t, c.right, err == nil, "%+v: %v", c, err)
+	}
+}
+
+func of(v float64) *interp.Tensor {
+	x := interp.New(ir.F16, 1)
+	x.F[0] = v
+	return x
+}

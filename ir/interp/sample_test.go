@@ -192,6 +192,21 @@ func TestFactorsInAnyOrder(t *testing.T) {
 	}
 }
 
+// TestLargestNumberStaysFinite: a rounding does not make an infinity of the largest number of f64. Engines compute in
+// the same type, so that no order of roundings would.
+func TestLargestNumberStaysFinite(t *testing.T) {
+	b := build("N")
+	x := b.in("x", ir.F64, ir.Sym("N"))
+	b.out([]*ir.Expr{ir.Sym("N")}, func(at []*ir.Expr) *ir.Expr {
+		return ir.Apply(ir.OpAdd, ir.Load(x, at, nil), ir.Num(ir.F64, -3))
+	})
+	for seed := range uint64(40) {
+		out, err := Run(b.Graph, []*Tensor{floats(ir.F64, []int{1}, math.MaxFloat64)}, Options{Mode: Sampled, Seed: seed})
+		require.NoError(t, err)
+		require.Less(t, out[0].F[0], math.Inf(1))
+	}
+}
+
 // TestWeightsOfZero: what a weight of zero multiplies need not be read, where the weight is made of exponentials as
 // those of a softmax are; a zero from elsewhere makes NaN of infinity.
 func TestWeightsOfZero(t *testing.T) {

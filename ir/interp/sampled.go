@@ -133,7 +133,9 @@ func (c *chooser) result(op ir.Op, t ir.DType, v float64) float64 {
 	if c.strict {
 		return num.Round(t, num.Round(compute, v*(1+c.error(op, compute, v))))
 	}
-	v *= 1 + c.error(op, compute, v)
+	if moved := v * (1 + c.error(op, compute, v)); !math.IsInf(moved, 0) { // v is a number of f64, and so is what an engine gives
+		v = moved
+	}
 	if compute == ir.F32 && flushes(op) && math.Abs(v) < 0x1p-125 && c.coin() {
 		return math.Copysign(0, v)
 	}
