@@ -177,6 +177,27 @@ func TestSizesThatOverflow(t *testing.T) {
 	assert.ErrorContains(t, err, "kernel twice needs 8589934592 blocks along axis 0")
 }
 
+// TestOverflowOfWhatIsNotUsed: an intermediate tensor beyond 64 bits refuses the sizes at which a kernel uses it, and no
+// others.
+func TestOverflowOfWhatIsNotUsed(t *testing.T) {
+	_, fn := loadTriple(t, Options{})
+	p := tripleProgram()
+	large := apply(ir.OpMul, symbol(0), constant(1<<62))
+	other := p.Launches[0]
+	other.Kernel, other.When = "other", apply(ir.OpLt, constant(300), symbol(0))
+	other.Variants = slices.Clone(other.Variants)
+	other.Variants[0].Args = slices.Clone(other.Variants[0].Args)
+	other.Variants[0].Args[1].Index = len(p.Temps)
+	p.Temps, p.Launches = append(p.Temps, ir.Temp{Bytes: large}), append(p.Launches, other)
+	fn, err := fn.Device().Load(context.Background(), p)
+	require.NoError(t, err)
+	got, err := fn.Footprint(map[string]int64{"N": 256})
+	require.NoError(t, err)
+	assert.Equal(t, int64(1024), got.Arena)
+	_, err = fn.Footprint(map[string]int64{"N": 512})
+	assert.ErrorContains(t, err, "an intermediate tensor's size in bytes does not fit in 64 bits")
+}
+
 func TestPreparedSizesNeedNoCompiler(t *testing.T) {
 	trace := NewTrace()
 	f, fn := loadTriple(t, Options{Trace: trace})

@@ -70,13 +70,6 @@ func (x *gpuProgram) bind(ctx context.Context, b *binding) error {
 func (x *gpuProgram) newWork(b *binding) (*gpuWork, []*ir.LaunchVariant, error) {
 	w := &gpuWork{program: x, binding: b, temps: make([]int64, len(x.program.Temps)),
 		launches: make([]gpuLaunch, len(x.program.Launches))}
-	for i, temp := range x.program.Temps {
-		bytes, ok := temp.Bytes.Eval(b.symbols)
-		if !ok || bytes < 0 {
-			return nil, nil, fmt.Errorf("an intermediate tensor's size in bytes does not fit in 64 bits")
-		}
-		w.temps[i] = bytes
-	}
 	variants := make([]*ir.LaunchVariant, len(x.program.Launches))
 	for i := range x.program.Launches {
 		v, report, err := x.choose(&x.program.Launches[i], b.symbols)
@@ -97,6 +90,9 @@ func (x *gpuProgram) newWork(b *binding) (*gpuWork, []*ir.LaunchVariant, error) 
 		return nil, nil, err
 	}
 	w.lives()
+	if err := w.measure(b.symbols); err != nil {
+		return nil, nil, err
+	}
 	return w, variants, nil
 }
 

@@ -125,6 +125,22 @@ func (w *gpuWork) lives() {
 	}
 }
 
+// measure finds the bytes of the temporaries that launches use. The others are those of kernels that do not run at these
+// sizes: they take no memory, and may be too large for any.
+func (w *gpuWork) measure(symbols []int64) error {
+	for i, temp := range w.program.program.Temps {
+		if item := len(w.binding.bytes) + i; w.born[item] > w.dead[item] {
+			continue
+		}
+		bytes, ok := temp.Bytes.Eval(symbols)
+		if !ok || bytes < 0 {
+			return fmt.Errorf("an intermediate tensor's size in bytes does not fit in 64 bits")
+		}
+		w.temps[i] = bytes
+	}
+	return nil
+}
+
 // layout is the places of the tensors of a run that have no memory of their own: temporaries,
 // and arguments in host memory.
 type layout struct {

@@ -114,22 +114,9 @@ func (p *Program) compile(symbols map[string]int64) (*bound, error) {
 	for _, name := range p.names {
 		b.symbols = append(b.symbols, symbols[name])
 	}
-	slots := map[int]int64{} // bytes of each slot
-	for _, buf := range p.plan.Buffers {
-		size := int64(buf.Type.Size())
-		for _, e := range buf.Shape {
-			n, ok := ir.EvalSize(e, symbols)
-			if !ok || n < 0 || n > 0 && size > (1<<62)/n {
-				return nil, fmt.Errorf("tensor %s does not fit in memory: a dimension is %d", buf.Name, n)
-			}
-			size *= n
-		}
-		b.bytes = append(b.bytes, size)
-		if buf.Kind == ir.TempBuffer {
-			slots[buf.Slot] = max(slots[buf.Slot], size)
-		}
+	if err := b.measure(p.plan, symbols); err != nil {
+		return nil, err
 	}
-	b.place(p.plan.Buffers, slots)
 	for _, k := range p.plan.Kernels {
 		c, err := p.step(k, symbols)
 		if err != nil {
@@ -139,6 +126,45 @@ func (p *Program) compile(symbols map[string]int64) (*bound, error) {
 		b.scratch = max(b.scratch, c.scratch(p.threads))
 	}
 	return b, nil
+}
+
+// measure finds the bytes of the buffers, and the places of those between kernels. Buffers of kernels that do not run at
+// these sizes take no memory, and may be too large for any.
+func (b *bound) measure(plan *ir.Plan, symbols map[string]int64) error {
+	used := map[*ir.Buffer]bool{}
+	for _, k := range plan.Kernels {
+		for _, a := range k.Args {
+			used[a.Buffer] = used[a.Buffer] || !idle(k, symbols)
+		}
+	}
+	slots := map[int]int64{} // bytes of each slot
+	for _, buf := range plan.Buffers {
+		size := int64(0)
+		if buf.Kind != ir.TempBuffer || used[buf] {
+			var err error
+			if size, err = bytesOf(buf, symbols); err != nil {
+				return err
+			}
+		}
+		b.bytes = append(b.bytes, size)
+		if buf.Kind == ir.TempBuffer {
+			slots[buf.Slot] = max(slots[buf.Slot], size)
+		}
+	}
+	b.place(plan.Buffers, slots)
+	return nil
+}
+
+func bytesOf(buf *ir.Buffer, symbols map[string]int64) (int64, error) {
+	size := int64(buf.Type.Size())
+	for _, e := range buf.Shape {
+		n, ok := ir.EvalSize(e, symbols)
+		if !ok || n < 0 || n > 0 && size > (1<<62)/n {
+			return 0, fmt.Errorf("tensor %s does not fit in memory: a dimension is %d", buf.Name, n)
+		}
+		size *= n
+	}
+	return size, nil
 }
 
 // place lays out the slots of temporaries one after another. A sum that does not fit in 64 bits

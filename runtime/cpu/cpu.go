@@ -155,12 +155,7 @@ func (nothing) run([][]byte, int, *atomic.Bool) {}
 func (nothing) scratch(int) int64               { return 0 }
 
 func (p *Program) step(k *ir.Kernel, symbols map[string]int64) (step, error) {
-	if k.When != nil {
-		if runs, ok := ir.EvalSize(k.When, symbols); ok && runs == 0 {
-			return nothing{}, nil
-		}
-	}
-	if writesNothing(k, symbols) { // there may be many rows, but none has columns
+	if idle(k, symbols) {
 		return nothing{}, nil
 	}
 	v, err := variant(k, symbols)
@@ -177,6 +172,17 @@ func (p *Program) step(k *ir.Kernel, symbols map[string]int64) (step, error) {
 		return s, err
 	}
 	return lowerVariant(k, v, symbols, nil)
+}
+
+// idle reports whether a kernel does not run: its condition does not hold, or what it writes has no elements, of whose rows
+// there may be many.
+func idle(k *ir.Kernel, symbols map[string]int64) bool {
+	if k.When != nil {
+		if runs, ok := ir.EvalSize(k.When, symbols); ok && runs == 0 {
+			return true
+		}
+	}
+	return writesNothing(k, symbols)
 }
 
 // writesNothing reports whether all that a kernel writes has no elements.

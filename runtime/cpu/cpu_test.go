@@ -340,3 +340,18 @@ func TestBufferErrors(t *testing.T) {
 	huge := map[string]int64{"N": 1 << 40, "M": 1 << 40}
 	assert.ErrorContains(t, program.Run(context.Background(), huge, nil), "tensor x does not fit in memory")
 }
+
+// TestBuffersOfIdleKernels: what only kernels use that do not run takes no memory, and may be too large for any.
+func TestBuffersOfIdleKernels(t *testing.T) {
+	plan := plantest.Softmax(ir.F32)
+	large := &ir.Buffer{Name: "large", Kind: ir.TempBuffer, Type: ir.F32, Shape: []*ir.Expr{ir.Sym("N"), ir.IntConst(1 << 61)}}
+	other := *plan.Kernels[0]
+	other.When = ir.Apply(ir.OpLt, ir.IntConst(2), ir.Sym("N"))
+	other.Args = []*ir.Arg{{Buffer: large, Write: true}}
+	plan.Buffers, plan.Kernels = append(plan.Buffers, large), append(plan.Kernels, &other)
+	b, err := New(plan, Options{}).bind(map[string]int64{"N": 2, "M": 3})
+	require.NoError(t, err)
+	assert.Zero(t, b.memory)
+	_, err = New(plan, Options{}).bind(map[string]int64{"N": 3, "M": 3})
+	assert.ErrorContains(t, err, "tensor large does not fit in memory")
+}
