@@ -24,6 +24,9 @@ func (r reach) finite() bool { return !math.IsInf(r.low, 0) && !math.IsInf(r.hig
 // nonzero reports whether 0 is not within the bounds.
 func (r reach) nonzero() bool { return r.low > 0 || r.high < 0 }
 
+// infinite reports whether all within the bounds is infinite, or the largest number of type t.
+func (r reach) infinite(t ir.DType) bool { return r.low >= t.Info().Max || r.high <= -t.Info().Max }
+
 func (r reach) union(s reach) reach { return reach{math.Min(r.low, s.low), math.Max(r.high, s.high)} }
 
 // reaches finds the reach of expressions over a graph's values.
@@ -46,8 +49,8 @@ func (rs *reaches) safe(v *ir.Value, f factor) bool {
 	if f.divide && !r.nonzero() || !f.divide && !r.finite() {
 		return false
 	}
-	if r.low == 0 && r.high == 0 { // terms of 0 are 0, but their sum without the factor may leave the range of its type
-		return false
+	if r.low == 0 && r.high == 0 || f.divide && r.infinite(f.e.Type) {
+		return false // terms of 0 are 0, but their sum without the factor may leave the range of its type
 	}
 	own := algebra.AllRanges(v)
 	for _, l := range ir.Loads(f.e) {
