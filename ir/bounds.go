@@ -8,6 +8,7 @@ const proofFuel = 1500
 
 // proveNonneg reports whether p >= 0 could be proved at every point.
 func (a *algebra) proveNonneg(p poly) bool {
+	a.learnFacts()
 	if a.depth == 0 {
 		if a.refuted(p) {
 			return false
@@ -145,6 +146,7 @@ func (a *algebra) hasSignedAtom(p poly) bool {
 }
 
 func (a *algebra) atomNonneg(v *Expr) bool {
+	a.learnFacts()
 	if v.Op == OpRange || a.isSymbol(v) || a.least[v] > 0 {
 		return true
 	}
@@ -203,6 +205,7 @@ func (a *algebra) shift(p poly) poly {
 }
 
 func (a *algebra) lowerBound(v *Expr) int64 {
+	a.learnFacts()
 	c := a.least[v]
 	if a.facts.Positive && a.isSymbol(v) {
 		c = max(c, 1)

@@ -25,7 +25,7 @@ func (a *algebra) nonnegGiven(p poly, cond *Expr) bool {
 	if a.fuel < proofFuel/8 || a.overflow {
 		return false
 	}
-	inner := newAlgebraOver(a.facts, a.ranges)
+	inner := newAlgebraOver(a.facts, a.scope())
 	for _, part := range Operands(OpAnd, cond) {
 		inner.assume(part)
 	}

@@ -46,6 +46,7 @@ func (a *algebra) hasQuotient(p poly) bool {
 
 // allows reports whether all facts are known to hold at a sample.
 func (a *algebra) allows(i int) bool {
+	a.learnFacts()
 	for symbol, least := range a.least {
 		if v := a.sampledAtom(symbol, i); !v.fits || v.value < least {
 			return false

@@ -62,7 +62,9 @@ func SimplifyAll(es []*Expr, f Facts) []*Expr {
 // are made when they get their first entry.
 type algebra struct {
 	facts     Facts
-	ranges    map[*Range]bool
+	about     []*Expr         // whose ranges have points
+	ranges    map[*Range]bool // these ranges; nil until they are asked for
+	learnt    bool            // what follows from the facts is among what is known
 	known     []poly          // polynomials that are not negative
 	least     map[*Expr]int64 // lower bounds of symbol atoms above 0
 	atoms     map[uint64]*Expr
@@ -83,31 +85,46 @@ type algebra struct {
 // known to be positive.
 type division struct{ num, den poly }
 
-func newAlgebra(f Facts, es ...*Expr) *algebra {
-	ranges := map[*Range]bool{}
-	for _, r := range f.Within {
-		ranges[r] = true
-	}
-	for _, e := range es {
-		if e != nil {
-			for r := range FreeRanges(e) {
-				ranges[r] = true
-			}
-		}
-	}
-	return newAlgebraOver(f, ranges)
-}
+func newAlgebra(f Facts, es ...*Expr) *algebra { return &algebra{facts: f, about: es} }
 
 func newAlgebraOver(f Facts, ranges map[*Range]bool) *algebra {
-	a := &algebra{facts: f, ranges: ranges}
-	sorted := sortedByID(ranges)
+	return &algebra{facts: f, ranges: ranges}
+}
+
+// scope is the ranges of the expressions that the algebra is about.
+func (a *algebra) scope() map[*Range]bool {
+	if a.ranges != nil {
+		return a.ranges
+	}
+	a.ranges = map[*Range]bool{}
+	for _, r := range a.facts.Within {
+		a.ranges[r] = true
+	}
+	for _, e := range a.about {
+		if e != nil {
+			maps.Copy(a.ranges, FreeRanges(e))
+		}
+	}
+	return a.ranges
+}
+
+// learnFacts makes polynomials of the facts. It comes before the first question that depends on them: many an algebra is made
+// for one that does not.
+func (a *algebra) learnFacts() {
+	if a.learnt {
+		return
+	}
+	a.learnt = true
+	overflow, fuel, depth := a.overflow, a.fuel, a.depth
+	a.overflow, a.fuel, a.depth = false, 0, 0
+	sorted := sortedByID(a.scope())
 	for _, r := range sorted {
 		a.learn(a.plus(a.extent(r), -1))
 	}
-	for _, e := range f.AtLeast0 {
+	for _, e := range a.facts.AtLeast0 {
 		a.learnSize(a.poly(e), sorted)
 	}
-	return a
+	a.overflow, a.fuel, a.depth = a.overflow || overflow, fuel, depth
 }
 
 // learnSize records that a size is not negative. The size is at least 1 if it is a factor of the extent of
@@ -200,7 +217,7 @@ func (a *algebra) selection(e *Expr) *Expr {
 // reduction simplifies a nested reduction with its ranges in scope.
 func (a *algebra) reduction(e *Expr) *Expr {
 	ranges := map[*Range]bool{}
-	for r := range a.ranges {
+	for r := range a.scope() {
 		ranges[r] = true
 	}
 	for _, r := range e.Reduce.Ranges {

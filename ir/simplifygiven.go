@@ -18,7 +18,7 @@ func (a *algebra) given(cond, e *Expr) *Expr {
 		}
 		return a.simplify(e)
 	}
-	inner := newAlgebraOver(a.facts, a.ranges)
+	inner := newAlgebraOver(a.facts, a.scope())
 	for _, part := range Operands(OpAnd, cond) {
 		inner.assume(part)
 	}
@@ -28,6 +28,7 @@ func (a *algebra) given(cond, e *Expr) *Expr {
 // assume adds a simplified condition to what is known. Results that were found before stay
 // right, but may be weaker than they could be now.
 func (a *algebra) assume(c *Expr) {
+	a.learnFacts()
 	a.granted = append(a.granted, c)
 	if p, ok := a.margin(c); ok {
 		a.learn(p)
