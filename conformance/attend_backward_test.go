@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,7 +31,35 @@ func chainFamilies(t testing.TB) []family {
 			f.rows = append(f.rows, row{name: g.Name, src: string(text), graph: g.Name})
 		}
 	}
-	return []family{f}
+	return []family{f, {name: "projected attention", rows: projectedAttention, repeat: true, plan: keepsScores,
+		planned: []string{"sm_90a", "sm_80"}, on: []pass{{engine: "cpu"}, {engine: "sm_80"}, {engine: "sm_90a"}, {engine: "gpu"}}}}
+}
+
+// projectedAttention are gradients of attention among products as short as those of a chain, which are none of its own.
+var projectedAttention = []row{
+	{name: "a projection behind it", graph: "g", src: `graph f(q: bf16[B, S, 64], k: bf16[B, S, 64], v: bf16[B, S, 64], w: bf16[64, 64], r: bf16[B, S, 64]) -> (l: f32[]) {
+		l = sum(f32((attention(q, k, v, causal=true) @ w) * r)) }
+		@bench(B=64, S=1024) graph g = grad(f, wrt=[q, k, v, w])`, sizes: [][]int64{{2, 5}, {1, 130}}},
+	{name: "one gradient", graph: "g", src: `graph f(q: f16[B, S, 64], k: f16[B, S, 64], v: f16[B, S, 64], w: f16[64, 64], r: f16[B, S, 64]) -> (l: f32[]) {
+		l = sum(f32((attention(q, k, v) @ w) * r)) }
+		@bench(B=64, S=1024) graph g = grad(f, wrt=[v], values=true)`, sizes: [][]int64{{2, 5}, {1, 70}}},
+	{name: "projections on all sides", graph: "g", src: `graph f(x: bf16[B, S, 64], a: bf16[64, 64], b: bf16[64, 64], c: bf16[64, 64], w: bf16[64, 64], r: bf16[B, S, 64]) -> (l: f32[]) {
+		l = sum(f32((attention(x @ a, x @ b, x @ c) @ w + x) * r)) }
+		@bench(B=64, S=1024) graph g = grad(f, wrt=[x, a, b, c, w])`, sizes: [][]int64{{2, 5}, {1, 70}}},
+	{name: "scores that are read elsewhere, in another layer", graph: "g", src: `graph f(q: bf16[B, S, 64], k: bf16[B, S, 64], v: bf16[B, S, 64], r: bf16[B, S, 64]) -> (l: f32[], s: bf16[B, S, S]) {
+		s = q @ transpose(k, -1, -2)
+		y = bf16(softmax(f32(s))) @ v
+		z = attention(y, k, v)
+		l = sum(f32(z * r)) }
+		@bench(B=64, S=1024) graph g = grad(f, wrt=[q, k, v], values=true)`, sizes: [][]int64{{2, 5}, {1, 70}}},
+}
+
+// keepsScores reports whether a kernel computes two sums of a chain at once, or one, from products that it computes again.
+func keepsScores(p *ir.Plan) bool {
+	return slices.ContainsFunc(p.Kernels, func(k *ir.Kernel) bool {
+		a := k.Variants[0].Attend
+		return a != nil && a.Max == nil
+	})
 }
 
 // streamsBackward reports whether all products of a plan are parts of streams, of at least three sums.

@@ -27,8 +27,10 @@ type ChainFinder struct {
 	wide     map[*ir.Value]bool // values of which some reader needs more precision than 16 bits
 }
 
-// NewChainFinder looks for chains in a graph whose products may still have other readers.
-func NewChainFinder(g *ir.Graph) *ChainFinder {
+// NewChainFinder looks for chains in a graph whose products may still have other readers. If large is set, products are only
+// those that have more elements than what they are made of, as scores have: a short projection is a product too, but what reads
+// it need not compute it again.
+func NewChainFinder(g *ir.Graph, large bool) *ChainFinder {
 	c := &ChainFinder{graph: g, Products: map[*ir.Value]bool{}, through: map[*ir.Value]bool{}, wide: map[*ir.Value]bool{}}
 	results, sizes := map[*ir.Value]bool{}, algebra.DefaultSizes(g)
 	for _, o := range g.Outputs {
@@ -43,12 +45,20 @@ func NewChainFinder(g *ir.Graph) *ChainFinder {
 		switch {
 		case results[v] || v.IsInput():
 		case isProduct(v) && Crosses(v) && algebra.PointsAt(v.Reduce.Ranges, sizes) <= LargestChain:
-			c.Products[v] = true
+			c.Products[v] = !large || outgrows(v, sizes)
 		case v.Reduce == nil && len(c.Products) > 0:
 			c.through[v] = slices.ContainsFunc(v.Loads(), func(l *ir.Expr) bool { return c.Products[l.From] || c.through[l.From] })
 		}
 	}
 	return c
+}
+
+// outgrows reports whether a product has more elements than each of its factors.
+func outgrows(v *ir.Value, sizes map[string]int64) bool {
+	points := algebra.PointsAt(v.Axes, sizes)
+	return !slices.ContainsFunc(summed(v), func(f *ir.Expr) bool {
+		return algebra.PointsAt(algebra.RangesOf(ir.FreeRanges(f)), sizes) >= points
+	})
 }
 
 // Chains returns the chained contractions of a graph in which each chain has products of its

@@ -19,24 +19,29 @@ const chainPoints = 1 << 18
 // chainProducts gives sums that weigh values by a function of products, such as the gradients of attention, products
 // of their own. Their kernels compute these again tile by tile, so that no kernel writes a product or a weight. It
 // does so if nothing else needs the products written, and if the estimate says that computing them again takes less
-// time.
+// time: for all chains of the graph together or, where that does not hold, for each group that shares products.
 func chainProducts(g *ir.Graph) {
-	if !mayAddKernels(g) || !form.NewChainFinder(g).Any() {
+	if !mayAddKernels(g) {
 		return
 	}
-	trial := g.Clone()
-	c := newChainRewrite(trial)
-	for _, v := range trial.Values {
-		switch s := c.Match(v); {
-		case s == nil || c.readsSum(s):
-		case c.softmax(v):
-			c.softmaxes = append(c.softmaxes, v)
-		default:
-			c.chains = append(c.chains, s)
+	for _, large := range []bool{true, false} { // scores first, which are worth most
+		if !form.NewChainFinder(g, large).Any() || chained(g, large, nil) {
+			continue
+		}
+		tried := map[int]bool{}
+		for group := nextGroup(g, large, tried); group != nil; group = nextGroup(g, large, tried) {
+			chained(g, large, group)
 		}
 	}
+}
+
+// chained rewrites the chains of a graph, or those of a group, and reports whether it did so.
+func chained(g *ir.Graph, large bool, group map[int]bool) bool {
+	trial := g.Clone()
+	c := newChainRewrite(trial, large)
+	c.chains = firstChains(c.matches(), group)
 	if len(c.chains) == 0 || !c.pays() {
-		return
+		return false
 	}
 	c.exchangeAll()
 	for _, v := range c.softmaxes {
@@ -49,9 +54,11 @@ func chainProducts(g *ir.Graph) {
 	insertBefore(trial, func(v *ir.Value) []*ir.Value { return c.before[v] })
 	InlineViews(trial)
 	mergeEqual(trial)
-	if c.unwritten() {
-		*g = *trial
+	if !c.unwritten() {
+		return false
 	}
+	*g = *trial
+	return true
 }
 
 // chainRewrite makes chains of the sums of a graph.
@@ -68,18 +75,9 @@ type chainRewrite struct {
 	statistics map[statistic]*ir.Value // new values with one number for each row
 }
 
-func newChainRewrite(g *ir.Graph) *chainRewrite {
-	return &chainRewrite{ChainFinder: form.NewChainFinder(g), graph: g, recogniser: form.NewRecogniser(g), sizes: algebra.DefaultSizes(g),
+func newChainRewrite(g *ir.Graph, large bool) *chainRewrite {
+	return &chainRewrite{ChainFinder: form.NewChainFinder(g, large), graph: g, recogniser: form.NewRecogniser(g), sizes: algebra.DefaultSizes(g),
 		touched: map[*ir.Value]bool{}, before: map[*ir.Value][]*ir.Value{}, statistics: map[statistic]*ir.Value{}}
-}
-
-// readsSum reports whether a product of a stream is itself a sum over keys that is rewritten: the output of another
-// chain, or a softmax times values. That happens where a gradient depends on which result is the largest.
-func (c *chainRewrite) readsSum(s *form.Stream) bool {
-	return slices.ContainsFunc(s.Products(), func(l *ir.Expr) bool {
-		return slices.Contains(c.softmaxes, l.From) ||
-			slices.ContainsFunc(c.chains, func(other *form.Stream) bool { return other.Out == l.From })
-	})
 }
 
 // softmax reports whether v is a sum weighted by exponentials about their maximum, as streams
