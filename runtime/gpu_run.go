@@ -30,6 +30,7 @@ type gpuFrame struct {
 	args   []argument
 	m      *measurement
 	stream *gpuStream
+	probe  *probe // nil where times need not be, or cannot be, those of kernels alone
 	hosts  []bool // which arguments are in host memory
 	layout *layout
 	next   []cuda.DevicePtr // of each tensor

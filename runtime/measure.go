@@ -15,6 +15,15 @@ type Measure struct {
 	Warmup  int  // runs before those that count
 	Repeat  int  // runs that count; 0 for 1
 	FlushL2 bool // overwrite the device's L2 cache before each
+	// Clean makes the times on a GPU those of the kernels and nothing else, as the hardware's own
+	// counters have them. With FlushL2 the cache is emptied by reading, not by writing: what is
+	// written waits there, and kernels are slowed down by its way to memory. Every launch is queued
+	// before its turn comes. What events take is subtracted (Report.Events). The CPU engine ignores
+	// it.
+	Clean bool
+	// FlushKernels, with FlushL2, empties the cache before each kernel that is timed apart, not
+	// only before each run, in which kernels find what those before them have left.
+	FlushKernels bool
 }
 
 // A Report is what a run did.
@@ -24,6 +33,11 @@ type Report struct {
 	Total   []time.Duration // of each repetition: from the first kernel's start to the last one's end
 	Upload  time.Duration   // copying inputs to the device
 	Wall    time.Duration   // the whole call
+	// Events is what was subtracted from each time, because events around a launch take so much
+	// more than the launch itself; but never more than half of the time.
+	Events time.Duration
+	// Unclean is why times are not as Measure.Clean asks; nil where they are, or where it does not.
+	Unclean error
 }
 
 // A KernelReport is one kernel of a run.
