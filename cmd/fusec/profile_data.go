@@ -23,6 +23,8 @@ type profile struct {
 	Sizes   map[string]int64 `json:"sizes"`
 
 	Run      spread          `json:"run"`                 // of the whole graph, on the device
+	Events   float64         `json:"events,omitempty"`    // subtracted from each time on the device: what events take themselves
+	Unclean  string          `json:"unclean,omitempty"`   // why it could not be, and the L2 cache was emptied by writing
 	Host     float64         `json:"host"`                // what a call takes beside the run
 	Gaps     float64         `json:"gaps"`                // the run, less its kernels apart; negative where they overlap
 	Upload   float64         `json:"upload"`              // of the inputs
@@ -79,7 +81,10 @@ func newProfile(a *app, x profiled) *profile {
 	m := x.measured
 	p := &profile{Version: buildVersion(), Graph: x.graph.Name, Device: x.device.Name(), Figures: x.device.Figures(), Sizes: x.args.sizes,
 		Run: spreadOf(m.report.Total), Upload: m.upload.Seconds(), Inputs: m.memory.Inputs, Outputs: m.memory.Outputs,
-		Arena: m.memory.Arena}
+		Arena: m.memory.Arena, Events: m.report.Events.Seconds()}
+	if why := m.report.Unclean; why != nil {
+		p.Unclean = why.Error()
+	}
 	if x.device.Kind() == runtime.CPU {
 		p.CopyRate = copyRate()
 	}
