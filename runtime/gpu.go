@@ -25,6 +25,7 @@ type gpu struct {
 	streams  freeList[*gpuStream]
 	stages   freeList[*stage]
 	probe    probe
+	cupti    func() (*cuda.CUPTI, error)
 
 	opened  chan struct{} // closed when context and failure are set
 	context *cuda.Context
@@ -59,6 +60,7 @@ func makeGPU(dev *cuda.Device, opts Options) *gpu {
 		}
 	}
 	g.memory.gpu = g
+	g.cupti = sync.OnceValues(g.openCUPTI)
 	g.streams.make = g.newStream
 	g.stages.make = func() (*stage, error) { return newStage(g.context) }
 	return g

@@ -41,7 +41,10 @@ func (f *gpuFrame) measure() (err error) {
 			return err
 		}
 	}
-	return nil
+	if len(f.m.metrics) == 0 {
+		return nil
+	}
+	return f.count(flush)
 }
 
 // apartRuns is how many repetitions also time each of several kernels separately. That takes

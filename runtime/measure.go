@@ -54,6 +54,9 @@ type KernelReport struct {
 	// in a run, so the times of several add up to more than the run's time. Of many repetitions
 	// only the first few have such times.
 	Times []time.Duration
+	// Counters are the values of the metrics that Count was given, in their order: NaN for one that the
+	// chip does not have. Kernels that are not launched have none.
+	Counters []float64
 }
 
 // A UnitReport is how a kernel came to the device.
@@ -102,15 +105,23 @@ func Median(times []time.Duration) time.Duration {
 // measurement is what a measured run carries along.
 type measurement struct {
 	Measure
-	report Report
+	metrics []string // that the hardware is to count
+	report  Report
 }
 
 // Measure runs the graph as Run does, as often as asked, and reports. On a GPU,
 // times are those of the kernels alone, on the device's clock; on the CPU engine
 // those of the whole run, and of each kernel from its start to its end.
 func (f *Function) Measure(ctx context.Context, args Args, how Measure) (*Report, error) {
+	return f.Count(ctx, args, how)
+}
+
+// Count is Measure that then runs each kernel again, as often as the hardware needs to count metrics of
+// CUPTI (dram__bytes_read.sum) while it runs: KernelReport.Counters. Where CUPTI is not found the error is
+// cuda.ErrNoCUPTI, and where this user may not count, cuda.ErrCountersDenied. The CPU engine counts nothing.
+func (f *Function) Count(ctx context.Context, args Args, how Measure, metrics ...string) (*Report, error) {
 	how.Repeat = max(how.Repeat, 1)
-	m := &measurement{Measure: how}
+	m := &measurement{Measure: how, metrics: metrics}
 	start := time.Now()
 	if err := f.run(ctx, args, m); err != nil {
 		return nil, err
