@@ -25,6 +25,7 @@ type profileCmd struct {
 	Repeat   int              `help:"How often to run; 0 chooses."`
 	Warm     bool             `help:"Leave the L2 cache as the run before has left it; by default it is emptied."`
 	Cold     bool             `help:"Empty the L2 cache before each kernel that is timed apart, as Nsight Compute does; by default before each run, in which kernels find what those before them have left."`
+	Counters bool             `help:"Also show what the hardware counts for each kernel: bytes, hits of the L2 cache, occupancy, tensor pipes and issue slots. That takes CUPTI, and the right to count."`
 	JSON     bool             `name:"json" help:"Print data instead of text: what --compare reads."`
 	Compare  string           `placeholder:"OLD.json" help:"Show what changed since a profile that --json has printed."`
 	LineInfo bool             `help:"Keep in the kernels which lines of the program they are from, for Nsight Compute and debuggers; the code is the same."`
@@ -44,6 +45,7 @@ operations are of theirs.
 Examples:
 
     fusec profile examples/softmax.fuse
+    fusec profile layer.fuse --counters
     fusec profile layer.fuse --json > before.json
     fusec profile layer.fuse --compare before.json --trace timeline.json`
 }
@@ -122,6 +124,9 @@ func (c *profileCmd) on(a *app, spec string) (p *profile, err error) {
 	if why := d.Fallback(); why != nil {
 		a.ui.notef("running on the CPU: %s", why)
 	}
+	if c.Counters && d.Kind() != runtime.CUDA {
+		return nil, usagef("--counters: only GPUs are counted, by CUPTI; this is %s", d)
+	}
 	options := fusec.Options{Graph: c.Graph, LineInfo: c.LineInfo}
 	f, err := fusec.Load(a.ctx, d, source, options)
 	if err != nil {
@@ -160,6 +165,7 @@ type measurements struct {
 	calls  []time.Duration // of Run, on tensors in the device's memory
 	upload time.Duration   // of the inputs
 	memory runtime.Footprint
+	counts *runtime.Report // what the hardware has counted; nil where it was not asked
 }
 
 // measure runs the graph on tensors in the device's memory, so that no copies are timed with it.
@@ -213,5 +219,8 @@ func (c *profileCmd) measure(a *app, d *runtime.Device, f *runtime.Function, sig
 		}
 		m.calls = append(m.calls, time.Since(start))
 	}
-	return m, nil
+	if c.Counters { // last, because times are longer from here on
+		m.counts, err = f.Count(a.ctx, call, runtime.Measure{FlushL2: !c.Warm, FlushKernels: c.Cold, Clean: true}, counterMetrics()...)
+	}
+	return m, err
 }

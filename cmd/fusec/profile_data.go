@@ -55,6 +55,8 @@ type kernelProfile struct {
 	Live     int64   `json:"live"`              // bytes of tensors that exist while it runs
 	Lines    []int   `json:"lines"`
 	Computes string  `json:"computes"`
+	// Counters are what the hardware counted, by the keys of hardwareCounters: bytes, or a part of 1.
+	Counters map[string]float64 `json:"counters,omitempty"`
 }
 
 // lineProfile is a line of the program.
@@ -88,6 +90,12 @@ func newProfile(a *app, x profiled) *profile {
 	if x.device.Kind() == runtime.CPU {
 		p.CopyRate = copyRate()
 	}
+	counted := map[string]map[string]float64{}
+	if m.counts != nil {
+		for _, k := range m.counts.Kernels {
+			counted[k.Name] = countersOf(k)
+		}
+	}
 	notes, live := map[string]explain.KernelNote{}, liveBytes(x.plan, x.args.sizes)
 	for _, k := range x.explained.Kernels {
 		notes[k.Name] = k
@@ -97,7 +105,9 @@ func newProfile(a *app, x profiled) *profile {
 		if len(r.Times) == 0 {
 			continue // not launched
 		}
-		p.Kernels = append(p.Kernels, p.kernel(&words, r, notes[r.Name], live[r.Name]))
+		k := p.kernel(&words, r, notes[r.Name], live[r.Name])
+		k.Counters = counted[r.Name]
+		p.Kernels = append(p.Kernels, k)
 	}
 	p.sumUp(m)
 	p.attribute(&words, notes)
