@@ -24,6 +24,8 @@ type gpu struct {
 	memory   memory
 	streams  freeList[*gpuStream]
 	stages   freeList[*stage]
+	probe    probe
+	cupti    func() (*cuda.CUPTI, error)
 
 	opened  chan struct{} // closed when context and failure are set
 	context *cuda.Context
@@ -58,6 +60,7 @@ func makeGPU(dev *cuda.Device, opts Options) *gpu {
 		}
 	}
 	g.memory.gpu = g
+	g.cupti = sync.OnceValues(g.openCUPTI)
 	g.streams.make = g.newStream
 	g.stages.make = func() (*stage, error) { return newStage(g.context) }
 	return g
@@ -95,14 +98,19 @@ func (g *gpu) enter(ctx context.Context) error {
 }
 
 func (g *gpu) load(p *ir.Program, _ *ir.Plan, kernels KernelSource) (executable, error) {
-	if kernels == nil {
-		kernels = g.opts.Kernels
-	}
-	if kernels == nil {
-		kernels = g.compiler
-	}
-	return &gpuProgram{gpu: g, program: p, kernels: kernels, arch: archOf(g.device),
+	return &gpuProgram{gpu: g, program: p, kernels: g.kernelSource(kernels), arch: archOf(g.device),
 		units: make([]gpuUnit, len(p.Units))}, nil
+}
+
+// kernelSource is where the code of kernels comes from that have a source of their own, or none.
+func (g *gpu) kernelSource(own KernelSource) KernelSource {
+	switch {
+	case own != nil:
+		return own
+	case g.opts.Kernels != nil:
+		return g.opts.Kernels
+	}
+	return g.compiler
 }
 
 // expect opens the compiler in the background, if kernels come from it. If that fails, the
@@ -125,7 +133,7 @@ func (g *gpu) close() error {
 	if err := g.enter(context.Background()); err != nil {
 		return nil // calls that needed the context have returned the error; there is nothing to close
 	}
-	var errs []error
+	errs := []error{g.closing(g.probe.close())}
 	for _, s := range g.streams.drain() {
 		errs = append(errs, g.closeStream(s))
 	}

@@ -30,6 +30,7 @@ type gpuFrame struct {
 	args   []argument
 	m      *measurement
 	stream *gpuStream
+	probe  *probe // nil where times need not be, or cannot be, those of kernels alone
 	hosts  []bool // which arguments are in host memory
 	layout *layout
 	next   []cuda.DevicePtr // of each tensor
@@ -128,7 +129,7 @@ func (f *gpuFrame) runCurrent() error {
 
 // place finds the memory of every tensor of the run.
 func (f *gpuFrame) place() error {
-	again := f.m != nil && f.m.Warmup+f.m.Repeat > 1
+	again := f.m != nil && (f.m.Warmup+f.m.Repeat > 1 || len(f.m.metrics) > 0)
 	same := f.layout != nil && f.layout.again == again
 	for i := range f.args {
 		if host := f.args[i].buffer == nil; host != f.hosts[i] {

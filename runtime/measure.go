@@ -15,6 +15,15 @@ type Measure struct {
 	Warmup  int  // runs before those that count
 	Repeat  int  // runs that count; 0 for 1
 	FlushL2 bool // overwrite the device's L2 cache before each
+	// Clean makes the times on a GPU those of the kernels and nothing else, as the hardware's own
+	// counters have them. With FlushL2 the cache is emptied by reading, not by writing: what is
+	// written waits there, and kernels are slowed down by its way to memory. Every launch is queued
+	// before its turn comes. What events take is subtracted (Report.Events). The CPU engine ignores
+	// it.
+	Clean bool
+	// FlushKernels, with FlushL2, empties the cache before each kernel that is timed apart, not
+	// only before each run, in which kernels find what those before them have left.
+	FlushKernels bool
 }
 
 // A Report is what a run did.
@@ -24,6 +33,11 @@ type Report struct {
 	Total   []time.Duration // of each repetition: from the first kernel's start to the last one's end
 	Upload  time.Duration   // copying inputs to the device
 	Wall    time.Duration   // the whole call
+	// Events is what was subtracted from each time, because events around a launch take so much
+	// more than the launch itself; but never more than half of the time.
+	Events time.Duration
+	// Unclean is why times are not as Measure.Clean asks; nil where they are, or where it does not.
+	Unclean error
 }
 
 // A KernelReport is one kernel of a run.
@@ -40,6 +54,9 @@ type KernelReport struct {
 	// in a run, so the times of several add up to more than the run's time. Of many repetitions
 	// only the first few have such times.
 	Times []time.Duration
+	// Counters are the values of the metrics that Count was given, in their order: NaN for one that the
+	// chip does not have. Kernels that are not launched have none.
+	Counters []float64
 }
 
 // A UnitReport is how a kernel came to the device.
@@ -88,15 +105,23 @@ func Median(times []time.Duration) time.Duration {
 // measurement is what a measured run carries along.
 type measurement struct {
 	Measure
-	report Report
+	metrics []string // that the hardware is to count
+	report  Report
 }
 
 // Measure runs the graph as Run does, as often as asked, and reports. On a GPU,
 // times are those of the kernels alone, on the device's clock; on the CPU engine
 // those of the whole run, and of each kernel from its start to its end.
 func (f *Function) Measure(ctx context.Context, args Args, how Measure) (*Report, error) {
+	return f.Count(ctx, args, how)
+}
+
+// Count is Measure that then runs each kernel again, as often as the hardware needs to count metrics of
+// CUPTI (dram__bytes_read.sum) while it runs: KernelReport.Counters. Where CUPTI is not found the error is
+// cuda.ErrNoCUPTI, and where this user may not count, cuda.ErrCountersDenied. The CPU engine counts nothing.
+func (f *Function) Count(ctx context.Context, args Args, how Measure, metrics ...string) (*Report, error) {
 	how.Repeat = max(how.Repeat, 1)
-	m := &measurement{Measure: how}
+	m := &measurement{Measure: how, metrics: metrics}
 	start := time.Now()
 	if err := f.run(ctx, args, m); err != nil {
 		return nil, err

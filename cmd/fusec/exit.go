@@ -32,7 +32,7 @@ var errWrongResult = fmt.Errorf("%w: the outputs are wrong", errFailed)
 // deviceErrors are the failures that are the machine's, not the program's.
 var deviceErrors = []error{cuda.ErrNoDriver, cuda.ErrNoDevice, cuda.ErrNoNVRTC, cuda.ErrUnsupportedArch,
 	cuda.ErrOutOfMemory, cuda.ErrDeviceLost, cuda.ErrMissingSymbol, cuda.ErrNotSupported, cuda.ErrNoBinaryForGPU,
-	cuda.ErrUnsupportedPTX}
+	cuda.ErrUnsupportedPTX, cuda.ErrNoCUPTI, cuda.ErrCountersDenied}
 
 func exitCode(err error) int {
 	if err == nil {
@@ -56,8 +56,11 @@ func exitCode(err error) int {
 
 // isUnfit reports whether err says that a GPU cannot run the program: there is none, it has too little
 // memory, or nothing compiles for it. A GPU that failed during a run is not unfit: computing the
-// results elsewhere would hide the fault.
+// results elsewhere would hide the fault. Nor is one that cannot be counted on.
 func isUnfit(err error) bool {
+	if errors.Is(err, cuda.ErrNoCUPTI) || errors.Is(err, cuda.ErrCountersDenied) {
+		return false
+	}
 	return errors.Is(err, cuda.ErrOutOfMemory) || exitCode(err) == exitDevice && !errors.Is(err, cuda.ErrDeviceLost)
 }
 

@@ -24,6 +24,8 @@ type profileCmd struct {
 	Seed     uint64           `default:"1" help:"Seed of the random inputs."`
 	Repeat   int              `help:"How often to run; 0 chooses."`
 	Warm     bool             `help:"Leave the L2 cache as the run before has left it; by default it is emptied."`
+	Cold     bool             `help:"Empty the L2 cache before each kernel that is timed apart, as Nsight Compute does; by default before each run, in which kernels find what those before them have left."`
+	Counters bool             `help:"Also show what the hardware counts for each kernel: bytes, hits of the L2 cache, occupancy, tensor pipes and issue slots. That takes CUPTI, and the right to count."`
 	JSON     bool             `name:"json" help:"Print data instead of text: what --compare reads."`
 	Compare  string           `placeholder:"OLD.json" help:"Show what changed since a profile that --json has printed."`
 	LineInfo bool             `help:"Keep in the kernels which lines of the program they are from, for Nsight Compute and debuggers; the code is the same."`
@@ -34,14 +36,16 @@ type profileCmd struct {
 func (*profileCmd) Help() string {
 	return `Runs a graph and says, for each kernel and each line of the program, how long it takes, what it
 moves and computes, and which part of the roof it is under that is: memory, arithmetic, special
-functions, products, or its launch. On a GPU times are on its own clock, with a cold L2 cache, and
-each kernel's is taken apart from the others; in the run itself they may overlap. On the CPU engine
+functions, products, or its launch. On a GPU times are on its own clock, without what events take,
+in runs that begin with a cold L2 cache, and each kernel's is taken apart from the others; in the run
+itself they may overlap. On the CPU engine
 the roof is what a copy of memory takes. A line has the part of its kernels' time that its
 operations are of theirs.
 
 Examples:
 
     fusec profile examples/softmax.fuse
+    fusec profile layer.fuse --counters
     fusec profile layer.fuse --json > before.json
     fusec profile layer.fuse --compare before.json --trace timeline.json`
 }
@@ -50,6 +54,9 @@ Examples:
 func (c *profileCmd) Run(a *app) error {
 	if c.Repeat < 0 {
 		return usagef("--repeat %d: expected 0 or more", c.Repeat)
+	}
+	if c.Warm && c.Cold {
+		return usagef("--warm and --cold: the L2 cache is left as it is, or emptied: choose one")
 	}
 	var old *profile
 	if c.Compare != "" {
@@ -117,6 +124,9 @@ func (c *profileCmd) on(a *app, spec string) (p *profile, err error) {
 	if why := d.Fallback(); why != nil {
 		a.ui.notef("running on the CPU: %s", why)
 	}
+	if c.Counters && d.Kind() != runtime.CUDA {
+		return nil, usagef("--counters: only GPUs are counted, by CUPTI; this is %s", d)
+	}
 	options := fusec.Options{Graph: c.Graph, LineInfo: c.LineInfo}
 	f, err := fusec.Load(a.ctx, d, source, options)
 	if err != nil {
@@ -155,6 +165,7 @@ type measurements struct {
 	calls  []time.Duration // of Run, on tensors in the device's memory
 	upload time.Duration   // of the inputs
 	memory runtime.Footprint
+	counts *runtime.Report // what the hardware has counted; nil where it was not asked
 }
 
 // measure runs the graph on tensors in the device's memory, so that no copies are timed with it.
@@ -194,9 +205,12 @@ func (c *profileCmd) measure(a *app, d *runtime.Device, f *runtime.Function, sig
 		repeat = int(min(most, budget/max(first.Wall, time.Microsecond))) + 1
 	}
 	m.report, err = f.Measure(a.ctx, call, runtime.Measure{Warmup: min(2, repeat), Repeat: repeat,
-		FlushL2: !c.Warm && d.Kind() == runtime.CUDA})
+		FlushL2: !c.Warm && d.Kind() == runtime.CUDA, FlushKernels: c.Cold, Clean: true})
 	if err != nil {
 		return m, err
+	}
+	if why := m.report.Unclean; why != nil {
+		a.ui.notef("times are longer by what events take, and by what the emptied L2 cache still writes to memory: %s", why)
 	}
 	for range repeat {
 		start := time.Now()
@@ -205,5 +219,8 @@ func (c *profileCmd) measure(a *app, d *runtime.Device, f *runtime.Function, sig
 		}
 		m.calls = append(m.calls, time.Since(start))
 	}
-	return m, nil
+	if c.Counters { // last, because times are longer from here on
+		m.counts, err = f.Count(a.ctx, call, runtime.Measure{FlushL2: !c.Warm, FlushKernels: c.Cold, Clean: true}, counterMetrics()...)
+	}
+	return m, err
 }

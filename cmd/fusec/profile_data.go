@@ -23,6 +23,8 @@ type profile struct {
 	Sizes   map[string]int64 `json:"sizes"`
 
 	Run      spread          `json:"run"`                 // of the whole graph, on the device
+	Events   float64         `json:"events,omitempty"`    // subtracted from each time on the device: what events take themselves
+	Unclean  string          `json:"unclean,omitempty"`   // why it could not be, and the L2 cache was emptied by writing
 	Host     float64         `json:"host"`                // what a call takes beside the run
 	Gaps     float64         `json:"gaps"`                // the run, less its kernels apart; negative where they overlap
 	Upload   float64         `json:"upload"`              // of the inputs
@@ -53,6 +55,8 @@ type kernelProfile struct {
 	Live     int64   `json:"live"`              // bytes of tensors that exist while it runs
 	Lines    []int   `json:"lines"`
 	Computes string  `json:"computes"`
+	// Counters are what the hardware counted, by the keys of hardwareCounters: bytes, or a part of 1.
+	Counters map[string]float64 `json:"counters,omitempty"`
 }
 
 // lineProfile is a line of the program.
@@ -79,9 +83,18 @@ func newProfile(a *app, x profiled) *profile {
 	m := x.measured
 	p := &profile{Version: buildVersion(), Graph: x.graph.Name, Device: x.device.Name(), Figures: x.device.Figures(), Sizes: x.args.sizes,
 		Run: spreadOf(m.report.Total), Upload: m.upload.Seconds(), Inputs: m.memory.Inputs, Outputs: m.memory.Outputs,
-		Arena: m.memory.Arena}
+		Arena: m.memory.Arena, Events: m.report.Events.Seconds()}
+	if why := m.report.Unclean; why != nil {
+		p.Unclean = why.Error()
+	}
 	if x.device.Kind() == runtime.CPU {
 		p.CopyRate = copyRate()
+	}
+	counted := map[string]map[string]float64{}
+	if m.counts != nil {
+		for _, k := range m.counts.Kernels {
+			counted[k.Name] = countersOf(k)
+		}
 	}
 	notes, live := map[string]explain.KernelNote{}, liveBytes(x.plan, x.args.sizes)
 	for _, k := range x.explained.Kernels {
@@ -92,7 +105,9 @@ func newProfile(a *app, x profiled) *profile {
 		if len(r.Times) == 0 {
 			continue // not launched
 		}
-		p.Kernels = append(p.Kernels, p.kernel(&words, r, notes[r.Name], live[r.Name]))
+		k := p.kernel(&words, r, notes[r.Name], live[r.Name])
+		k.Counters = counted[r.Name]
+		p.Kernels = append(p.Kernels, k)
 	}
 	p.sumUp(m)
 	p.attribute(&words, notes)

@@ -18,6 +18,7 @@ func (a *app) printProfile(p *profile) {
 	a.ui.table([]column{number(""), number("ms"), number("min"), number("share"), number("bytes"), number("GB/s"),
 		number("GFLOP/s"), col("of the roof"), number("live"), col("line"), col("computes")}, rows)
 	a.ui.printf("\n")
+	a.printCounters(p)
 	a.printLines(p)
 	a.ui.printf("%s\n", a.ui.style(faint, p.memoryText()))
 }

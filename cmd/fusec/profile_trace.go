@@ -41,9 +41,13 @@ func (p *profile) events() []traceEvent {
 	gap := max(0, p.Gaps) / float64(max(1, len(p.Kernels)))
 	for i, k := range p.Kernels {
 		at += gap
+		args := map[string]any{"kernel": i + 1, "name": k.Name, "lines": k.Lines, "bytes": k.Bytes, "flops": k.Flops, "roof": k.Roof,
+			"of_roof": k.OfRoof}
+		for key, v := range k.Counters {
+			args["counted_"+key] = v
+		}
 		out = append(out, traceEvent{Name: k.Computes, Phase: "X", Start: at * micro, Took: k.Time.Median * micro,
-			PID: traceProcess, TID: deviceTrack, Args: map[string]any{"kernel": i + 1, "name": k.Name, "lines": k.Lines,
-				"bytes": k.Bytes, "flops": k.Flops, "roof": k.Roof, "of_roof": k.OfRoof}},
+			PID: traceProcess, TID: deviceTrack, Args: args},
 			traceEvent{Name: "memory", Phase: "C", Start: at * micro, PID: traceProcess, Args: map[string]any{"bytes": k.Live}})
 		at += k.Time.Median
 	}

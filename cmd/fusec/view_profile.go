@@ -79,7 +79,7 @@ func (c *viewCmd) profileOf(a *app, plan *ir.Plan) *view.Profile {
 			a.ui.notef("%s: the program has no kernel %s: it was another one when it was measured", c.Profile, k.Name)
 		}
 		out.Kernels = append(out.Kernels, view.ProfiledKernel{Kernel: at, Name: k.Name, Median: k.Time.Median, Min: k.Time.Min,
-			Roof: k.Roof, OfRoof: k.OfRoof, Live: k.Live})
+			Roof: k.Roof, OfRoof: k.OfRoof, Live: k.Live, Counted: k.countersWords()})
 	}
 	return out
 }

@@ -121,7 +121,8 @@ func TestProfileInBrowser(t *testing.T) {
 	sizes := in.Graphs[0].Explain.Sizes
 	p := &Profile{Device: "a device", Sizes: sizes, Median: 7e-3, Min: 6e-3, Count: 9, Gaps: 1e-3, Fixed: 1 << 20}
 	for i, k := range in.Graphs[0].Plan.At(sizes).Kernels {
-		p.Kernels = append(p.Kernels, ProfiledKernel{Kernel: i, Name: k.Name, Median: 3e-3, Min: 2e-3, Roof: "memory", OfRoof: 0.5, Live: 3 << 20})
+		p.Kernels = append(p.Kernels, ProfiledKernel{Kernel: i, Name: k.Name, Median: 3e-3, Min: 2e-3, Roof: "memory", OfRoof: 0.5, Live: 3 << 20,
+			Counted: []string{"1.0 MiB read from memory", "7% of issue slots used"}})
 	}
 	p.Kernels = append(p.Kernels, ProfiledKernel{Kernel: -1, Name: "gone", Median: 1e-3, Live: 2 << 20})
 	in.Graphs[0].Profile = p
@@ -134,6 +135,7 @@ func TestProfileInBrowser(t *testing.T) {
 	document = html.UnescapeString(open(t, page, "kernel="+p.Kernels[0].Name))
 	assert.Contains(t, document, "3.00 ms measured, at least 2.00 ms")
 	assert.Contains(t, document, "bound by memory, 50 % of that roof")
+	assert.Contains(t, document, "1.0 MiB read from memory, 7% of issue slots used")
 	name := in.Graphs[0].Graph.Symbols[0].Name
 	document = html.UnescapeString(open(t, page, fmt.Sprintf("size=%s:%d", name, sizes[name]+1)))
 	assert.NotContains(t, document, "measured on a device")

@@ -169,6 +169,7 @@ function kernelPanel(i) {
         element("dl", null, ...terms([
             ["time", kernelTime(m)],
             ["moves", `reads ${bytesText(m.read)}, writes ${bytesText(m.written)}`],
+            ["counted", m.counted ? m.counted.join(", ") : null],
             ["computes", m.work ? `${rateText(m.work, "op")}, ${perByte(m)} a byte` : null],
             ["strategy", c.strategy + ": " + c.doc],
             ["class", `${m.class + 1} of ${k.classes.length}${c.terms.length ? ": " + c.terms.join(", ") : ": any size"}`],

@@ -24,4 +24,6 @@ type ProfiledKernel struct {
 	Roof   string  `json:"roof"` // what it is bound by
 	OfRoof float64 `json:"of"`   // the time that this alone takes, over that measured
 	Live   int64   `json:"live"` // bytes of tensors that exist while it runs
+	// Counted is what the hardware has counted, each a piece of a sentence: "1.0 MiB read from memory".
+	Counted []string `json:"counted,omitempty"`
 }

@@ -10,7 +10,7 @@ function profiled(graph, sizes) {
 function takeMeasured(all, p) {
     for (const m of all) Object.assign(m, { estimate: m.seconds, seconds: 0, bound: "", roof: 0 });
     for (const k of p.kernels) {
-        if (k.k >= 0) Object.assign(all[k.k], { seconds: k.median, least: k.min, bound: k.roof, roof: k.of });
+        if (k.k >= 0) Object.assign(all[k.k], { seconds: k.median, least: k.min, bound: k.roof, roof: k.of, counted: k.counted });
     }
 }
 

@@ -1,4 +1,4 @@
-// Package cuda reaches the CUDA driver and NVRTC without linking either: both
+// Package cuda reaches the CUDA driver, NVRTC and CUPTI without linking any: they
 // are opened with dlopen when first asked for, so that one binary builds with
 // CGO_ENABLED=0 or 1, starts on a machine that has no GPU, and uses whichever
 // NVRTC is there.
@@ -23,6 +23,10 @@
 //	Locate -> Location        which file, without opening it
 //	FindNVRTC -> NVRTC        opened; NVRTC.Compile turns CUDA C into a cubin and PTX
 //
+// # CUPTI
+//
+//	FindCUPTI -> CUPTI        opened; CUPTI.Count reads the hardware's counters
+//
 // # Errors
 //
 // A call that the driver refuses gives an *Error, which matches the sentinels
@@ -30,5 +34,5 @@
 // point that the installed driver lacks is an error when it is used, not before.
 //
 // The build tag nocuda leaves the loader out, for fully static programs: every
-// attempt to open anything then answers ErrNoDriver or ErrNoNVRTC.
+// attempt to open anything then answers ErrNoDriver, ErrNoNVRTC or ErrNoCUPTI.
 package cuda

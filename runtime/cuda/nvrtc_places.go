@@ -29,7 +29,7 @@ func (f *finder) places(only string) []place {
 		{"CUDA_HOME", func() []string { return f.toolkit(f.getenv("CUDA_HOME")) }},
 		{"CUDA_PATH", func() []string { return f.toolkit(f.getenv("CUDA_PATH")) }},
 		{"the usual toolkit folders", f.usual},
-		{"Python's wheels", f.wheels},
+		{"Python's wheels", func() []string { return f.wheels("cuda_nvrtc") }},
 		{"the folder of scripts/get-nvrtc", f.fetched},
 	}
 }
@@ -95,9 +95,9 @@ func (f *finder) usual() []string {
 	)
 }
 
-// wheels lists where pip and conda put NVRTC, for all Pythons that are found without
-// running one.
-func (f *finder) wheels() []string {
+// wheels lists where pip and conda put a part of the toolkit, which has a folder of its own up to CUDA 12,
+// for all Pythons that are found without running one.
+func (f *finder) wheels(part string) []string {
 	var paths []string
 	for _, python := range f.expand(f.pythons()...) {
 		for _, packages := range []string{"/site-packages/nvidia", "/dist-packages/nvidia"} {
@@ -105,13 +105,33 @@ func (f *finder) wheels() []string {
 				paths = append(paths, python+packages) // for the trail
 				continue
 			}
-			paths = append(paths, f.expand(python+packages+"/cu1[0-9]/lib", python+packages+"/cuda_nvrtc/lib")...)
+			paths = append(paths, f.expand(python+packages+"/cu1[0-9]/lib", python+packages+"/"+part+"/lib")...)
 		}
 	}
 	if prefix := f.getenv("CONDA_PREFIX"); prefix != "" {
 		paths = append(paths, prefix+"/lib")
 	}
 	return paths
+}
+
+// cuptiPlaces lists the folders in which CUPTI may be, and "" for where the loader looks. only, or else
+// FUSEC_CUPTI, which may be a file too, stands alone.
+func (f *finder) cuptiPlaces(only string) []string {
+	if set := f.getenv("FUSEC_CUPTI"); only == "" {
+		only = set
+	}
+	if only != "" {
+		return []string{only}
+	}
+	const extra = "/extras/CUPTI/lib64"
+	places := []string{""}
+	for _, home := range []string{f.getenv("CUDA_HOME"), f.getenv("CUDA_PATH")} {
+		if home != "" {
+			places = append(places, append(f.toolkit(home), home+extra)...)
+		}
+	}
+	places = append(places, f.expand(f.root+"/usr/local/cuda"+extra, f.root+"/usr/local/cuda-*"+extra, f.root+"/opt/cuda"+extra)...)
+	return append(append(places, f.usual()...), f.wheels("cuda_cupti")...)
 }
 
 // pythons are patterns of the folders in which a Python keeps its packages.

@@ -150,7 +150,7 @@ static void bury(void *p) {
 
 struct CUctx_st { int unused; };
 struct CUfunc_st { char name[128]; CUmodule of; int allowed_shared, allowed_cluster; struct kernel kernel; };
-struct CUmod_st { int count, unloaded; struct CUfunc_st functions[4]; float global[4]; uint64_t loaded; };
+struct CUmod_st { int count, unloaded; struct CUfunc_st functions[8]; float global[4]; uint64_t loaded; };
 
 // A node is a piece of work: what kind, and on which memory.
 struct node { int kind; uint64_t a, b, n; float f; uint64_t c; CUfunction function; struct work work; };
@@ -172,8 +172,9 @@ struct CUstream_st {
 
 enum { NOTHING, SCALE, TWICE, PLUS, SET8, SET32, COPY, COPY_IN, COPY_OUT, KERNEL, RECORD, WAIT, ALLOC, FREE };
 
-enum { NUM_KERNELS = 3 };
-static const char *const kernel_names[NUM_KERNELS] = {"scale", "twice", "plus"};
+enum { NUM_KERNELS = 6 };
+static const char *const kernel_names[NUM_KERNELS] = {"scale", "twice", "plus", "fusec_read", "fusec_wait",
+                                                          "fusec_nothing"};
 
 static struct CUctx_st primary;
 static struct CUstream_st default_stream;

@@ -215,9 +215,10 @@ static void record(const CUlaunchConfig *c) {
 //   scale(float *x, float by, unsigned n)                        x[i] *= by
 //   twice(const float *x, float *y, int64_t n)                   y[i] = 2 * x[i]
 //   plus(const float *a, const float *b, float *y, int64_t n)    y[i] = a[i] + b[i]
+// and those of runtime/probe.cu, which change nothing.
 static struct node work(CUfunction f, void **params) {
     struct node n = {.kind = NOTHING, .function = f};
-    if (!params) return n;
+    if (!params || !strncmp(f->name, "fusec_", 6)) return n;
     n.a = *(uint64_t *)params[0];
     if (!strcmp(f->name, "twice")) {
         n.kind = TWICE, n.b = n.a, n.a = *(uint64_t *)params[1], n.n = *(uint64_t *)params[2];
