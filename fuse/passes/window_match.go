@@ -90,12 +90,19 @@ func (w *window) add(d int, at *ir.Expr, output, tap []*ir.Range) bool {
 	}
 	if len(tap) == 1 {
 		s.tap = tap[0]
-		if s.dilation, ok = constantStride(at, s.tap); !ok {
+		if s.dilation, ok = constantStride(at, s.tap); !ok || s.leaps() {
 			return false
 		}
 	}
 	w.spans = append(w.spans, s)
 	return true
+}
+
+// leaps reports whether each tap is behind all places of the one before it, so that no two windows share an element: the axis
+// then holds several rows, as it does where heads of attention are joined, and its taps are one of these each.
+func (s *span) leaps() bool {
+	places := s.output.Extent
+	return places.Op == ir.OpConst && places.Int > 1 && s.dilation >= s.stride*places.Int
 }
 
 // constantStride is the stride of an index along a range where that is a positive constant.
