@@ -50,21 +50,41 @@ func arrangeAxes(g *ir.Graph) {
 	}
 }
 
-// joinedLast is the order of a value's axes in which those that every load indexes by one range come last,
-// so that this range is contiguous; nil where there are none, or where the axes are in that order already.
+// joinedLast is the order of a value's axes in which those that loads index by one range come last, so that this range is
+// contiguous; nil where there are none, where loads want several orders, or where the axes are in that order already. Loads that
+// index each axis by itself go through rows in either order, as long as the last axis stays where it is.
 func joinedLast(v *ir.Value, loads []*ir.Expr, facts ir.Facts) []int {
 	var order []int
-	for i, l := range loads {
+	apart := false
+	for _, l := range loads {
 		r, o := joinedBy(l)
-		if r == nil || i > 0 && !slices.Equal(o, order) || !contiguous(v, l, o, r, facts) {
+		switch {
+		case r == nil && !rowWise(l):
 			return nil
+		case r == nil:
+			apart = true
+		case order != nil && !slices.Equal(o, order) || !contiguous(v, l, o, r, facts):
+			return nil
+		default:
+			order = o
 		}
-		order = o
 	}
-	if slices.IsSorted(order) {
+	if last := len(v.Axes) - 1; slices.IsSorted(order) || apart && order[last] != last {
 		return nil
 	}
 	return order
+}
+
+// rowWise reports whether a load indexes each axis by a range of its own or a constant.
+func rowWise(l *ir.Expr) bool {
+	seen := map[*ir.Range]bool{}
+	return !slices.ContainsFunc(l.Args, func(at *ir.Expr) bool {
+		again := at.Op == ir.OpRange && seen[at.Range]
+		if at.Op == ir.OpRange {
+			seen[at.Range] = true
+		}
+		return again || at.Op != ir.OpRange && at.Op != ir.OpConst
+	})
 }
 
 // joinedBy finds the range by which a load indexes several axes, the last among them, and the order of

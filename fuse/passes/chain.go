@@ -46,7 +46,7 @@ func chained(g *ir.Graph, large bool, group map[int]bool) bool {
 	c.exchangeAll()
 	for _, v := range c.softmaxes {
 		s := &form.Stream{Out: v, Keys: v.Reduce.Ranges}
-		c.sum(v, c.weighted(s.Factors(c.Expand(v.Body))), s.Epilogue)
+		c.weightings[c.sum(v, c.weighted(s.Factors(c.Expand(v.Body))), s.Epilogue)] = true
 	}
 	for _, s := range c.chains {
 		c.rewrite(s)
@@ -54,6 +54,7 @@ func chained(g *ir.Graph, large bool, group map[int]bool) bool {
 	insertBefore(trial, func(v *ir.Value) []*ir.Value { return c.before[v] })
 	InlineViews(trial)
 	mergeEqual(trial)
+	c.readStored()
 	if !c.unwritten() {
 		return false
 	}
@@ -73,11 +74,13 @@ type chainRewrite struct {
 	before     map[*ir.Value][]*ir.Value // new values, by the value that they are inserted before
 
 	statistics map[statistic]*ir.Value // new values with one number for each row
+	weightings map[*ir.Value]bool      // new sums of values under the weights of a softmax, in f32
+	exchanged  map[*ir.Value]bool      // new sums over the depth of a product, which read one of these
 }
 
 func newChainRewrite(g *ir.Graph, large bool) *chainRewrite {
 	return &chainRewrite{ChainFinder: form.NewChainFinder(g, large), graph: g, recogniser: form.NewRecogniser(g), sizes: algebra.DefaultSizes(g),
-		touched: map[*ir.Value]bool{}, before: map[*ir.Value][]*ir.Value{}, statistics: map[statistic]*ir.Value{}}
+		touched: map[*ir.Value]bool{}, before: map[*ir.Value][]*ir.Value{}, statistics: map[statistic]*ir.Value{}, weightings: map[*ir.Value]bool{}, exchanged: map[*ir.Value]bool{}}
 }
 
 // softmax reports whether v is a sum weighted by exponentials about their maximum, as streams
@@ -203,10 +206,12 @@ func (c *chainRewrite) depthOf(product *ir.Value) (to map[*ir.Range]*ir.Expr, de
 	return to, depth
 }
 
-// sum makes v the sum of a body over its ranges, in f32, with an epilogue.
-func (c *chainRewrite) sum(v *ir.Value, body *ir.Expr, epilogue []func(*ir.Expr) *ir.Expr) {
+// sum makes v the sum of a body over its ranges, in f32, with an epilogue, and returns the value with the sum alone.
+func (c *chainRewrite) sum(v *ir.Value, body *ir.Expr, epilogue []func(*ir.Expr) *ir.Expr) *ir.Value {
 	rw := &streamRewrite{Recogniser: &form.Recogniser{Graph: c.graph}, fresh: map[*ir.Value]*ir.Value{}}
-	c.before[v] = append(c.before[v], rw.replace(v, v.Name+"_acc", body, epilogue...))
+	acc := rw.replace(v, v.Name+"_acc", body, epilogue...)
+	c.before[v] = append(c.before[v], acc)
+	return acc
 }
 
 // exchangeAll rewrites sums over keys of weights times a product as sums over the product's depth: with
@@ -252,9 +257,9 @@ func (c *chainRewrite) exchange(v *ir.Value) {
 		}
 	}
 	inner := c.inner(v, c.weighted(weighted), depth)
-	c.before[v] = append(c.before[v], inner.From)
+	c.before[v], c.weightings[inner.From] = append(c.before[v], inner.From), true
 	v.Reduce = &ir.Reduction{Op: ir.Sum, Ranges: depth}
-	c.sum(v, ir.Apply(ir.OpMul, row, inner), s.Epilogue)
+	c.exchanged[c.sum(v, ir.Apply(ir.OpMul, row, inner), s.Epilogue)] = true
 }
 
 // inner is the load, at v's points and a depth, of a new sum over v's keys.
