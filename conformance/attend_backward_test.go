@@ -46,6 +46,15 @@ var projectedAttention = []row{
 	{name: "projections on all sides", graph: "g", src: `graph f(x: bf16[B, S, 64], a: bf16[64, 64], b: bf16[64, 64], c: bf16[64, 64], w: bf16[64, 64], r: bf16[B, S, 64]) -> (l: f32[]) {
 		l = sum(f32((attention(x @ a, x @ b, x @ c) @ w + x) * r)) }
 		@bench(B=64, S=1024) graph g = grad(f, wrt=[x, a, b, c, w])`, sizes: [][]int64{{2, 5}, {1, 70}}},
+	{name: "heads that share keys, in two layers", graph: "g", src: `fn layer(x: T[B, S, 128], a: T[128, 128], b: T[128, 32], c: T[128, 32]) -> T[B, S, 128] {
+			q = transpose(reshape(rms_norm(x) @ (a * 0.05), B, S, 4, 32), 1, 2)
+			k = transpose(reshape(rms_norm(x) @ (b * 0.05), B, S, 1, 32), 1, 2)
+			v = transpose(reshape(rms_norm(x) @ (c * 0.05), B, S, 1, 32), 1, 2)
+			return reshape(transpose(attention(q, repeat(k, 4, axis=1), repeat(v, 4, axis=1), causal=true), 1, 2), B, S, 128) + x
+		}
+		graph f(x: bf16[B, S, 128], a: bf16[128, 128], b: bf16[128, 32], c: bf16[128, 32], w: bf16[128, 128], r: bf16[B, S, 128]) -> (l: f32[]) {
+		l = sum(f32((layer(layer(x, a, b, c), a, b, c) @ w) * r)) }
+		@bench(B=64, S=1024) graph g = grad(f, wrt=[x, a, b, c, w])`, sizes: [][]int64{{2, 5}, {1, 70}}},
 	{name: "scores that are read elsewhere, in another layer", graph: "g", src: `graph f(q: bf16[B, S, 64], k: bf16[B, S, 64], v: bf16[B, S, 64], r: bf16[B, S, 64]) -> (l: f32[], s: bf16[B, S, S]) {
 		s = q @ transpose(k, -1, -2)
 		y = bf16(softmax(f32(s))) @ v

@@ -67,7 +67,7 @@ func Chains(g *ir.Graph) (out []*Stream) {
 	if g.Numerics != ir.Fast {
 		return nil
 	}
-	c := &ChainFinder{graph: g, Products: map[*ir.Value]bool{}}
+	c := &ChainFinder{graph: g, Products: map[*ir.Value]bool{}, through: map[*ir.Value]bool{}}
 	for _, v := range g.Values {
 		if v.Again {
 			c.Products[v] = true
@@ -103,8 +103,30 @@ func (c *ChainFinder) Any() bool {
 	return len(c.Products) > 0 && slices.ContainsFunc(c.graph.Values, func(v *ir.Value) bool { return c.Match(v) != nil })
 }
 
-// Match reads v as a chained contraction; nil where it is none.
+// Match reads v as a chained contraction; nil where it is none. Where all factors of v read products, one that is stored in 16
+// bits may be what is weighed, such as the gradient that comes to a layer: it is not computed again.
 func (c *ChainFinder) Match(v *ir.Value) *Stream {
+	if s := c.match(v); s != nil {
+		return s
+	}
+	for _, f := range summed(v) {
+		l := WithoutWidening(f)
+		if l.Op != ir.OpLoad || !IsHalf(l.Type) || !c.Reads(l) {
+			continue
+		}
+		product, through := c.Products[l.From], c.through[l.From]
+		c.Products[l.From], c.through[l.From] = false, false
+		s := c.match(v)
+		c.Products[l.From], c.through[l.From] = product, through
+		if s != nil {
+			return s
+		}
+	}
+	return nil
+}
+
+// match is Match where the values that read products are known.
+func (c *ChainFinder) match(v *ir.Value) *Stream {
 	if v.Again || v.IsInput() || summed(v) == nil || !v.Type.IsFloat() || !c.Reads(v.Body) || c.wide[v] && !c.narrows(v) {
 		return nil
 	}
