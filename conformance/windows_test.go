@@ -303,6 +303,40 @@ func drawnWindowGradients(count int) (out []row) {
 	return out
 }
 
+// drawnTransposedGradients are the gradients of transposed convolutions in one or two dimensions, of which those of the weights
+// meet the input backwards.
+func drawnTransposedGradients(count int) (out []row) {
+	r := rand.New(rand.NewPCG(15, 0))
+	for n := range count {
+		stride, dilation, taps, padding := 1+r.IntN(4), 1+r.IntN(4), 1+r.IntN(5), r.IntN(2)
+		dtype := []string{"bf16", "f32", "f16"}[n%3]
+		size := stride*(31-1) + dilation*(taps-1) + 1 - 2*padding
+		src := fmt.Sprintf("graph g(x: %[1]s[N, 24, 31], w: %[1]s[24, 40, %[2]d]) -> (y: %[1]s[N, 40, %[3]d]) {"+
+			" y = conv_transpose1d(x, w, stride=%[4]d, padding=%[5]d, dilation=%[6]d) }\n@bench(N=512) graph d = grad(g)",
+			dtype, taps, size, stride, padding, dilation)
+		if n%4 == 3 {
+			src = fmt.Sprintf("graph g(x: %[1]s[N, 24, 9, 31], w: %[1]s[24, 40, 2, %[2]d]) -> (y: %[1]s[N, 40, 10, %[3]d]) {"+
+				" y = conv_transpose2d(x, w, stride=(1, %[4]d), padding=(0, %[5]d), dilation=(1, %[6]d)) }\n@bench(N=512) graph d = grad(g)",
+				dtype, taps, size, stride, padding, dilation)
+		}
+		out = append(out, row{name: fmt.Sprint(n), src: src, graph: "d"})
+	}
+	return out
+}
+
+// reshapedWindows are convolutions and gradients that read what a norm over groups of channels gives, in its shape.
+var reshapedWindows = map[string]string{
+	"a gradient of a norm": `graph f(x: bf16[N, 32, 9, 9], w: bf16[32, 32, 3, 3], a: bf16[32], b: bf16[32], r: bf16[N, 32, 9, 9]) -> (l: f32[]) {
+		y = silu(group_norm(conv2d(x, w, padding=1), 4, a, b)) + x
+		l = sum(f32(y * r)) }
+		@bench(N=256) graph d = grad(f)`,
+	"read twice": `graph f(x: f16[N, 32, 40], w: f16[32, 32, 3], u: f16[32, 32, 5]) -> (y: f16[N, 32, 40]) {
+		h[n, g: 4, s: 320] = tanh(x[n, g * 8 + s / 40, s % 40])
+		t[n, c: 32, p: 40] = h[n, c / 8, c % 8 * 40 + p]
+		y = conv1d(t, w, padding=1) + conv1d(t, u, padding=2) }
+		@bench(N=512) graph d = grad(f)`,
+}
+
 // drawnHalos are convolutions of few channels, or of few in a group, whose channels, taps, strides, dilations, borders and
 // dims are drawn: blocks copy what their windows cover.
 func drawnHalos(count int) (out []row) {
@@ -431,6 +465,14 @@ func windowFamilies() []family {
 			on:    []pass{{engine: "cpu"}, {engine: "sm_90a"}, {engine: "gpu"}},
 		},
 		{
+			name: "drawn gradients of transposed", rows: drawnTransposedGradients(16), sizes: [][]int64{{2}, {9}},
+			on: []pass{{engine: "cpu"}, {engine: "sm_90a"}, {engine: "gpu"}},
+		},
+		{
+			name: "reshaped", rows: inGraph("d", rowsOf(reshapedWindows, func(_, program string) string { return program })), sizes: [][]int64{{2}, {9}},
+			on: []pass{{engine: "cpu"}, {engine: "sm_80"}, {engine: "sm_90a"}, {engine: "gpu"}},
+		},
+		{
 			name: "unfolded", rows: drawnUnfolded(12), symbols: []string{"N", "H", "W"}, sizes: [][]int64{{2, 9, 11}, {1, 16, 30}},
 			on:      []pass{{engine: "cpu"}, {engine: "sm_80"}, {engine: "sm_90a"}, {engine: "gpu"}},
 			compile: []compiling{{archs: []string{"sm_80"}, keep: isWindowed}, {archs: []string{"sm_90a"}, keep: isWindowed}},
@@ -481,4 +523,12 @@ func hasHalo(v *ir.Variant) bool {
 
 func isWindowed(v *ir.Variant) bool {
 	return v.Contract != nil && (v.Contract.A.Window != nil || v.Contract.A.WindowTiles != nil)
+}
+
+// inGraph is rows of the graph of a name.
+func inGraph(name string, rows []row) []row {
+	for i := range rows {
+		rows[i].graph = name
+	}
+	return rows
 }

@@ -128,6 +128,9 @@ func boundsOfBoth(a, b *ir.Expr) (both *ir.Expr) {
 // wholeAccess is the number of 16-bit elements in the largest access.
 const wholeAccess = 8
 
+// fewRows is a size at which no side of a product is large enough for copies of operands.
+const fewRows = 16
+
 // manyChannels is a size at which each tap of a window has enough channels for a whole step of the sum.
 const manyChannels = 64
 
@@ -149,8 +152,9 @@ func otherSizes(g, work *ir.Graph, device ir.Device) (out []*ir.Graph) {
 			}
 			return (n + wholeAccess - 1) / wholeAccess * wholeAccess
 		}))
-		if work.For != nil { // work may be for few channels, so many are tried too
+		if work.For != nil { // work may be for few channels, so many are tried too; and it may be for large products only
 			out = append(out, withSizes(g, func(n int64) int64 { return (max(n, manyChannels) + wholeAccess - 1) / wholeAccess * wholeAccess }))
+			out = append(out, withSizes(g, func(n int64) int64 { return min(n, fewRows) }))
 		}
 	}
 	isF32 := func(v *ir.Value) bool { return v.Type == ir.F32 && form.Crosses(v) }

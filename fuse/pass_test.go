@@ -23,6 +23,11 @@ func TestPassesKeepResults(t *testing.T) {
 		passCase{name: "transposed", src: `graph g(x: f32[2, 3, S], w: f32[3, 4, 4]) -> (y: f32[2, 4, 2 * S + 2]) {
 			y = conv_transpose1d(x, w, stride=2)
 		}`},
+		passCase{name: "behind a reshape", src: `graph g(x: f32[2, 8, S], w: f32[5, 8, 3]) -> (y: f32[2, 5, S]) {
+			h[n: 2, g: 4, s: 2 * S] = tanh(x[n, g * 2 + s / S, s % S])
+			t[n: 2, c: 8, s: S] = h[n, c / 2, c % 2 * S + s]
+			y[n, o: 5, p: S] = sum[c: 8, i: 3] w[o, c, i] * t[n, c, p + i - 1]
+		}`},
 		passCase{name: "grouped", src: `graph g(x: f32[2, 24, S], w: f32[48, 8, 3]) -> (y: f32[2, 48, S]) { y = conv1d(x, w, padding=1, groups=3) }`},
 		passCase{name: "transposed, uneven", src: `graph g(x: f32[2, 3, S, 4], w: f32[3, 4, 3, 5]) -> (y: f32[2, 4, 2 * S + 1, 15]) {
 			y = conv_transpose2d(x, w, stride=(2, 3), output_padding=(0, 1))
@@ -53,6 +58,9 @@ func TestPassesKeepResults(t *testing.T) {
 		}`},
 		passCase{name: "windows as long as planes", src: `@bench(S=4096) graph g(dy: bf16[8, 64, S], x: bf16[8, 64, S]) -> (dw: f32[64, 64, 3]) {
 			dw[o: 64, c: 64, i: 3] = sum[n: 8, p: S] f32(dy[n, o, p]) * (x[n, c, p + i - 1] else 0.0)
+		}`},
+		passCase{name: "windows that go backwards", src: `@bench(S=4096) graph g(dy: bf16[8, 64, S], x: bf16[8, 64, S]) -> (dw: f32[64, 64, 3]) {
+			dw[o: 64, c: 64, i: 3] = sum[n: 8, p: S] f32(dy[n, o, p]) * f32(x[n, c, p - i + 1])
 		}`},
 		passCase{name: "windows in parts", src: `@bench(S=65536) graph g(x: f32[2, 32, S], w: f32[128, 32, 5]) -> (y: f32[2, 128, S]) {
 			y = conv1d(x, w, padding=2)

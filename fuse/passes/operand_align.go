@@ -17,14 +17,19 @@ const (
 	alignedRow   = 32      // least elements of a row that is copied: half a line
 	alignedRows  = 17      // least rows of each side: those of tiles through warpgroups
 	alignedWork  = 1 << 26 // least multiplications: read one element at a time they take several launches
+	shortDepth   = 64      // least terms of a sum, where the program gives their number, with as much work as follows
+	shortWork    = 1 << 30
 )
 
-// alignedProduct is one worth copies of its operands.
-var alignedProduct = largeProduct{rows: alignedRows, depth: alignedDepth, work: alignedWork}
+// alignedProduct is one worth copies of its operands, and so is alignedShort.
+var (
+	alignedProduct = largeProduct{rows: alignedRows, depth: alignedDepth, work: alignedWork}
+	alignedShort   = largeProduct{rows: alignedRows, depth: shortDepth, work: shortWork}
+)
 
 // alignOperands copies operands of 16-bit products if their rows are not whole numbers of accesses: the
 // copies have zeros after each row. The tensor copy engine takes only whole accesses, and without it threads
-// would read one element at a time. If the length of rows is a symbol, the default sizes decide; the graph
+// would read one element at a time. It takes no rows whose places depend on data either, and these are copied too. If the length of rows is a symbol, the default sizes decide; the graph
 // then records for which sizes it was rewritten.
 func alignOperands(g *ir.Graph) {
 	if !mayAddKernels(g) {
@@ -42,10 +47,17 @@ func alignOperands(g *ir.Graph) {
 // alignSides replaces the sides of a product whose rows are not aligned by copies, and returns these.
 func alignSides(g *ir.Graph, v *ir.Value, sizes map[string]int64) (made []*ir.Value) {
 	a, b := form.SidesOf(v)
-	if a == nil || b == nil || !halfLoad(a) || !halfLoad(b) || !alignedProduct.holds(v, a, b, sizes) {
+	if a == nil || b == nil || !halfLoad(a) || !halfLoad(b) {
 		return nil
 	}
-	large := alignedProduct.at(v, a, b)
+	figures := alignedProduct
+	if !figures.holds(v, a, b, sizes) && algebra.Product(v.Reduce.Ranges).Op == ir.OpConst {
+		figures = alignedShort
+	}
+	if !figures.holds(v, a, b, sizes) {
+		return nil
+	}
+	large := figures.at(v, a, b)
 	body, both := v.Body, form.AxesIn(v, b)
 	inA := form.AxesIn(v, a)
 	maps.DeleteFunc(both, func(r *ir.Range, _ bool) bool { return !inA[r] })
@@ -53,14 +65,22 @@ func alignSides(g *ir.Graph, v *ir.Value, sizes map[string]int64) (made []*ir.Va
 	always := false
 	loads, reduced := [2]*ir.Expr{form.WithoutWidening(a), form.WithoutWidening(b)}, algebra.RangeSet(v.Reduce.Ranges)
 	for i, side := range []**ir.Expr{&a, &b} {
-		if load, other := loads[i], loads[1-i]; unalignedRows(load, other, both, reduced, sizes, g.Facts()) {
-			value := alignedCopy(g, v, load.From)
-			copied := ir.Load(value, load.Args, load.Fill).At(load.Span)
-			*side, made = ir.Cast(copied, (*side).Type).At((*side).Span), append(made, value)
-			row := algebra.Product(joinedRow(load, other, both, reduced))
+		load, other := loads[i], loads[1-i]
+		var value *ir.Value
+		switch {
+		case unalignedRows(load, other, both, reduced, sizes, g.Facts()):
+			value = alignedCopy(g, v, load.From)
+			load = ir.Load(value, load.Args, load.Fill).At(load.Span)
+			row := algebra.Product(joinedRow(loads[i], other, both, reduced))
 			always = always || row.Op == ir.OpConst
 			unaligned = ir.Join(ir.OpOr, unaligned, ir.Apply(ir.OpNe, behindAccesses(row, load.Type), ir.IntConst(0)))
+		case slices.ContainsFunc(load.Args, ir.OfData):
+			value, load = operandValue(g, v, load)
+			unaligned = ir.IntNum(ir.Bool, 1)
+		default:
+			continue
 		}
+		*side, made = ir.Cast(load, (*side).Type).At((*side).Span), append(made, value)
 	}
 	if len(made) > 0 {
 		v.Body = ir.Apply(ir.OpMul, a, b).At(body.Span)

@@ -26,6 +26,7 @@ var All = []Pass{
 	{Name: "orders", Doc: "give every order that a value picks from an axis of its own", Run: rankAxes},
 	{Name: "conditions", Doc: "take conditions that do not depend on what is summed out of sums of products", Run: leaveConditions, On: ir.Device.TensorCores},
 	{Name: "simplify", Doc: "apply the index algebra and the rewrite table", Run: simplify},
+	{Name: "reshapes", Doc: "compute values in the shape in which windows read them", Run: reshapeForWindows, On: ir.Device.TensorCores},
 	{Name: "views", Doc: "substitute values that only move elements into their readers", Run: InlineViews},
 	{Name: "cse", Doc: "merge equal values", Run: mergeEqual}, // after views, so that equal values read equal values
 	{Name: "rejoin", Doc: "make one value of the parts of a product that are the same function of it", Run: rejoinParts},
@@ -37,6 +38,7 @@ var All = []Pass{
 	{Name: "axes", Doc: "give sums of products that know a place by its quotient and remainder an axis for each", Run: splitAxes},
 	{Name: "phases", Doc: "sum over the points that a residue picks, and over no others", Run: splitPhases, On: withoutTensorCores},
 	{Name: "phases-together", Doc: "sum over the points that a residue picks, short sums and products in one value", Run: splitPhasesForTiles, On: ir.Device.TensorCores},
+	{Name: "directions", Doc: "turn axes along which windows go backwards", Run: ascendWindows, On: ir.Device.TensorCores},
 	{Name: "window-views", Doc: "give views through which convolutions read their inputs values of their own", Run: layViews, On: ir.Device.TensorCores},
 	{Name: "window-parts", Doc: "multiply f32 in convolutions as sums of parts of bf16", Run: multiplyWindowParts, On: ir.Device.Warpgroups},
 	{Name: "window-sums", Doc: "cut long sums over windows with few results into partial ones", Run: splitWindowSums, On: ir.Device.TensorCores},

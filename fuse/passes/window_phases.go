@@ -207,10 +207,38 @@ func (p *phase) splitEvenly(g *ir.Graph) *ir.Value {
 	if p.tap.Extent.Int%p.stride != 0 {
 		count = ir.Simplify(algebra.CeilDiv(ir.Apply(ir.OpSub, p.tap.Extent, first), p.stride), g.Facts())
 	}
-	u := p.over(g, phases{axis: residue, residue: residue.At(), first: first, taps: taps, count: count})
+	of := phases{axis: residue, residue: residue.At(), first: first, taps: taps, count: count}
 	s, at := ir.IntConst(p.stride), p.axis.At()
-	p.v.Reduce, p.v.Body = nil, ir.Load(u, p.read(ir.Apply(ir.OpFloorDiv, at, s), ir.Apply(ir.OpMod, at, s)), nil).At(p.v.Body.Span)
+	part := ir.Apply(ir.OpFloorDiv, at, s)
+	if of.backwards = p.descends(p.axis) && ir.Decide(ir.Apply(ir.OpEq, ir.Apply(ir.OpMod, p.axis.Extent, s), ir.IntConst(0)), g.Facts()) == ir.True; of.backwards {
+		part = ir.Simplify(ir.Apply(ir.OpSub, lastOf(ir.Apply(ir.OpFloorDiv, p.axis.Extent, s)), part), g.Facts())
+	}
+	u := p.over(g, of)
+	p.v.Reduce, p.v.Body = nil, ir.Load(u, p.read(part, ir.Apply(ir.OpMod, at, s)), nil).At(p.v.Body.Span)
 	return u
+}
+
+func lastOf(n *ir.Expr) *ir.Expr { return ir.Apply(ir.OpSub, n, ir.IntConst(1)) }
+
+// descends reports whether what a tap meets at a place comes earlier, as a range grows: the elements of the other factor are
+// those that the quotient by the stride says.
+func (p *phase) descends(r *ir.Range) bool {
+	grows := p.place
+	if r == p.tap {
+		grows = p.step
+	}
+	for _, l := range ir.Loads(p.v.Body) {
+		for _, at := range l.Args {
+			if !ir.DependsOn(at, p.axis) || !ir.DependsOn(at, p.tap) {
+				continue
+			}
+			both := ir.Substitute(at, map[*ir.Range]*ir.Expr{r: ir.Apply(ir.OpMul, r.At(), ir.IntConst(p.stride))})
+			if c, ok := coefficient(ir.Simplify(both, ir.Facts{}), r); ok {
+				return c < 0
+			}
+		}
+	}
+	return grows < 0
 }
 
 // splitAlone reports whether the reduction is a sum, which is 0 for a phase without taps.
@@ -270,6 +298,7 @@ type phases struct {
 	axis                  *ir.Range
 	residue, first, count *ir.Expr
 	taps                  *ir.Range
+	backwards             bool // the places come in the opposite order
 }
 
 // over is the sum for some phases. Where these have an axis, it comes after that of the places.
@@ -278,11 +307,15 @@ func (p *phase) over(g *ir.Graph, of phases) *ir.Value {
 	part := g.NewRange(p.axis.Name, ir.Simplify(algebra.CeilDiv(p.axis.Extent, p.stride), facts))
 	of.taps.Extent = ir.Simplify(of.taps.Extent, facts)
 	turned := of.taps.At() // taps, in the order in which the elements that they meet ascend; absent ones come last
-	if p.place*p.step < 0 {
+	if p.descends(p.tap) {
 		turned = ir.Apply(ir.OpSub, ir.Apply(ir.OpSub, of.count, ir.IntConst(1)), of.taps.At())
 	}
+	place := part.At()
+	if of.backwards {
+		place = ir.Apply(ir.OpSub, lastOf(part.Extent), place)
+	}
 	with := map[*ir.Range]*ir.Expr{
-		p.axis: ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, part.At(), s), of.residue),
+		p.axis: ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, place, s), of.residue),
 		p.tap:  ir.Simplify(ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, turned, s), of.first), facts),
 	}
 	at := func(e *ir.Expr) *ir.Expr { return ir.Simplify(ir.Substitute(e, with), facts) }

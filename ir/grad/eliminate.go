@@ -126,10 +126,11 @@ func (s *system) digits(e equation) bool {
 }
 
 // overlap: q*c + t == u where t runs over T > c points, c a number: t stays, as the tap of a window, and q is (u - t)/c
-// where c divides that. Passes sum over the taps of each residue alone.
+// where c divides that. Passes sum over the taps of each residue alone. If t is longer than all that q is made of, these are
+// the taps, c apart from each other, and t is what an equation of stride 1 determines.
 func (s *system) overlap(e equation) bool {
 	return s.split(e, func(t *ir.Range, c *ir.Expr) bool {
-		if c.Op != ir.OpConst || c.Int < 2 {
+		if c.Op != ir.OpConst || c.Int < 2 || s.longest(t, s.without(e.left, t)) {
 			return false
 		}
 		q, u := s.simple(over(s.without(e.left, t), c)), minus(e.right, t.At())
@@ -137,6 +138,12 @@ func (s *system) overlap(e equation) bool {
 		s.equal(q, over(u, c))
 		return true
 	})
+}
+
+// longest reports whether a range is longer than each in an expression.
+func (s *system) longest(t *ir.Range, e *ir.Expr) bool {
+	free := ir.FreeRanges(e)
+	return !slices.ContainsFunc(s.ranges, func(r *ir.Range) bool { return free[r] && !longer(t, r) })
 }
 
 // split tries the ways in which the left side is a multiple of c, plus a range t.
@@ -176,6 +183,41 @@ func (s *system) factors(q *ir.Expr, t *ir.Range) []*ir.Expr {
 		out = append(out, c)
 	}
 	return slices.DeleteFunc(out, func(c *ir.Expr) bool { return c.IsConst(1) || c.IsConst(0) })
+}
+
+// beside: ±(a / n) + b == u, where a has a range that is longer than each in b; a is n*q + t with t a new range over n, and q
+// what the equation says. The taps of a transposed convolution that are apart come here: (p - 4*i) / 3 is (p - i) / 3 - i.
+func (s *system) beside(e equation) bool {
+	var quotient *ir.Expr
+	ir.Walk(e.left, func(x *ir.Expr) bool {
+		if x.Op == ir.OpFloorDiv && quotient == nil && s.dependsOn(x) && !s.dependsOn(x.Args[1]) && positive(x.Args[1]) {
+			quotient = x
+		}
+		return quotient == nil
+	})
+	if quotient == nil {
+		return false
+	}
+	q := s.p.g.NewRange("q", ir.IntConst(2)) // in place of the quotient
+	left := ir.Rewrite(e.left, func(x *ir.Expr) *ir.Expr {
+		if ir.Equal(x, quotient) {
+			return q.At()
+		}
+		return x
+	})
+	c, ok := ir.Stride(left, q, s.facts())
+	if !ok || !c.IsConst(1) && !c.IsConst(-1) {
+		return false
+	}
+	b := s.without(left, q)
+	free := ir.FreeRanges(quotient)
+	if !slices.ContainsFunc(s.ranges, func(r *ir.Range) bool { return free[r] && s.longest(r, b) }) {
+		return false
+	}
+	t := s.add("t", quotient.Args[1])
+	by := ir.Apply(ir.OpMul, c, minus(e.right, b))
+	s.equal(quotient.Args[0], plus(ir.Apply(ir.OpMul, quotient.Args[1], by), t.At()))
+	return true
 }
 
 // unit: ±r + b == u, where b has other ranges, which stay.

@@ -38,6 +38,7 @@ const (
 // solve eliminates ranges as far as it can, and returns the pieces of the system: a choice in
 // an index makes two.
 func (s *system) solve(pieces int) []*system {
+	s.useResidues()
 	for range maxSteps {
 		s.normalize()
 		if c := s.choice(); c != nil && pieces > 1 {
@@ -57,7 +58,7 @@ func (s *system) solve(pieces int) []*system {
 // range come first.
 func (s *system) step() bool {
 	for _, try := range []func(equation) bool{s.determined, s.single, s.quotient, s.remainder, s.digits, s.overlap,
-		s.unit, s.divisible} {
+		s.beside, s.unit, s.divisible} {
 		for i, e := range s.eqs {
 			rest := slices.Clone(s.eqs)
 			s.eqs = slices.Delete(slices.Clone(s.eqs), i, i+1)
@@ -177,6 +178,31 @@ func (s *system) useConditions() {
 			s.replace(r, ir.Apply(ir.OpMul, negated(stride), s.without(difference, r)))
 			i = -1
 		}
+	}
+}
+
+// useResidues sums over every n-th point of a range alone where a condition picks these, as that of a transposed convolution
+// does whose taps are a multiple of the stride apart: the range is n*t plus a number, and so it is in all quotients by n.
+func (s *system) useResidues() {
+	for i := 0; i < len(s.conds); i++ {
+		c := s.simple(s.conds[i])
+		if c.Op != ir.OpEq || c.Args[0].Type != ir.Index || c.Args[0].Op != ir.OpMod || c.Args[1].Op != ir.OpConst {
+			continue
+		}
+		place, n := c.Args[0].Args[0], c.Args[0].Args[1]
+		r := s.only(place)
+		if r == nil || n.Op != ir.OpConst || n.Int < 2 || len(ir.FreeRanges(place)) != 1 {
+			continue
+		}
+		stride, ok := ir.Stride(place, r, s.facts())
+		if !ok || !stride.IsConst(1) && !stride.IsConst(-1) {
+			continue
+		}
+		first := s.simple(rest(ir.Apply(ir.OpMul, stride, minus(c.Args[1], s.without(place, r))), n))
+		s.conds = slices.Delete(slices.Clone(s.conds), i, i+1)
+		t := s.add("t", over(plus(minus(r.Extent, first), minus(n, ir.IntConst(1))), n))
+		s.replace(r, plus(first, ir.Apply(ir.OpMul, n, t.At())))
+		i = -1
 	}
 }
 
