@@ -230,6 +230,10 @@ func stageLayout(c *ir.Contract) string {
 	return layout
 }
 
+// keptLoop keeps the compiler from unrolling a loop over stages whose number it knows. Each copy of a stage writes all
+// sums, and the assembler takes up to five seconds to find that they stay in the same registers.
+const keptLoop = "#pragma unroll 1"
+
 // sumStages writes the sums over the stages: it queues the products of one stage, and frees the stage
 // before. When all products are queued, it is the other warpgroup's turn.
 func (e *contractWarpgroup) sumStages(c *ir.Contract) {
@@ -239,6 +243,7 @@ func (e *contractWarpgroup) sumStages(c *ir.Contract) {
 		e.line(othersTurn)
 		return
 	}
+	e.line(keptLoop)
 	e.open("for (int step = 0; step < steps; ++step, place.advance())")
 	e.line("barrier_wait(ring.full_at(place.stage), place.parity);")
 	e.hold("sums")

@@ -10,16 +10,18 @@ import (
 
 // warpgroupEpilogue writes the epilogue. Each warp stages 16 rows of 64 sums at a time in shared memory,
 // so that a thread gets VECTOR neighbours of a row. Meanwhile the thread issues its other reads. Then it
-// computes and stores.
+// computes and stores. All that the threads do for one such part is there once, in a loop over the parts: copies for
+// each would run one after the other too, as parts share the staging area, and take long to compile.
 func (e *contractWarpgroup) warpgroupEpilogue(c *ir.Contract) {
 	row := e.v.Sections[1]
-	e.tileChunks(fmt.Sprintf("STAGED / %d", len(c.B)))
+	unroll := keptLoop
+	if manySums(e.v) { // sums that are staged make room in registers, if it is known which these are
+		unroll = "#pragma unroll"
+	}
+	e.tileChunks(fmt.Sprintf("STAGED / %d", len(c.B)), unroll)
 	convertShared := e.prefetchReads(c)
 	e.line("__syncwarp();")
-	e.line("#pragma unroll")
-	e.open("for (int fragment = 0; fragment < STAGED / 8; ++fragment)")
-	e.line("stage_put(staging, fragment, &sums[block][(fragment / (CHUNK / 8) * (TILE_N_EACH / 8) + chunk * (CHUNK / 8) + fragment %% (CHUNK / 8)) * 4]);")
-	e.close()
+	e.line("stage_chunk<CHUNK>(staging, sums, block, chunk);")
 	e.line("__syncwarp();")
 	convertShared()
 	e.passes()
@@ -55,13 +57,14 @@ func (e *contractWarpgroup) passes() {
 	e.open("for (int pass = 0; pass < PASSES; ++pass)")
 }
 
-// tileChunks opens the loops over what a warp stages at a time: 16 rows of columns columns of the tile.
-func (e *contractWarpgroup) tileChunks(columns string) {
+// tileChunks opens the loops over what a warp stages at a time: 16 rows of columns columns of the tile. unroll says whether
+// the compiler unrolls them.
+func (e *contractWarpgroup) tileChunks(columns, unroll string) {
 	e.line("const INDEX warp_m = tiles.m + block_m * 64 + threadIdx.x / 32 %% 4 * 16;")
 	e.line("constexpr int CHUNK = %s, VECTORS = CHUNK / VECTOR, PASSES = VECTORS / 2;", columns)
-	e.line("#pragma unroll")
+	e.line("%s", unroll)
 	e.open("for (int block = 0; block < BLOCKS_M; ++block)")
-	e.line("#pragma unroll")
+	e.line("%s", unroll)
 	e.open("for (int chunk = 0; chunk < TILE_N_EACH / CHUNK; ++chunk)")
 	e.line("const INDEX chunk_n = tiles.n + chunk * CHUNK;")
 	e.line("if (chunk_n >= extent_n) continue;")

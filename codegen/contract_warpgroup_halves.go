@@ -48,7 +48,7 @@ func (e *contractWarpgroup) needsPlace(value *ir.Expr) bool {
 // four matrices, from exactly the elements that each thread holds.
 func (e *contractWarpgroup) halvesEpilogue(c *ir.Contract) {
 	row := e.v.Sections[1]
-	e.tileChunks(strconv.Itoa(halvesColumns))
+	e.tileChunks(strconv.Itoa(halvesColumns), "#pragma unroll")
 	e.line("__syncwarp();")
 	e.halvesOfSums(c, row)
 	e.line("__syncwarp();")

@@ -25,6 +25,7 @@ func inParts(c *ir.Contract) bool { return c.Type.IsFloat() && c.Type.Size() == 
 // total while the other is multiplied.
 func (e *contractWarpgroup) partSteps(c *ir.Contract) {
 	e.line("float part[2][BLOCKS_M][TILE_N / 2];")
+	e.line(keptLoop)
 	e.open("for (int step = 0; step < steps; step += 2)")
 	e.line("const bool both = step + 1 < steps;")
 	e.line("const int stage = place.stage;")

@@ -113,16 +113,16 @@ func (lo attendKernel) attendVariant(a ir.Attend, depth, width int, wide bool) (
 		any = any || o.Q.Wide || o.K.Wide
 	}
 	if s := lo.attendSchedule(&a, depth); lo.r.stream.Chained {
-		v = lo.chainBody(&a, s)
+		v = lo.chainBody(&a, s, needs.Facts)
 	} else {
-		v = lo.attendBody(&a, s)
+		v = lo.attendBody(&a, s, needs.Facts)
 	}
 	lo.require(v, needs)
 	return v, any
 }
 
-// attendBody lowers folds, stores and mask over locals.
-func (lo attendKernel) attendBody(a *ir.Attend, s ir.Schedule) *ir.Variant {
+// attendBody lowers folds, stores and mask over locals. known is what holds of the sizes that the variant takes.
+func (lo attendKernel) attendBody(a *ir.Attend, s ir.Schedule, known ir.Facts) *ir.Variant {
 	b := newBody(lo.kernel)
 	v := &ir.Variant{Sections: b.sections(lo.passes(true)), Attend: a, Schedule: s}
 	stream := lo.r.stream
@@ -140,16 +140,14 @@ func (lo attendKernel) attendBody(a *ir.Attend, s ir.Schedule) *ir.Variant {
 			panic("BUG: " + f.Result.Name + " does not follow the maximum of its stream")
 		}
 	}
-	lo.widenStores(v, a)
+	lo.widenStores(v, a, known)
 	a.Skip = lo.tileMask(b, a, s)
 	v.Locals = b.locals
 	return v
 }
 
 // widenStores marks the stores of 16-bit results that are aligned vectors along the columns of the values.
-func (lo attendKernel) widenStores(v *ir.Variant, a *ir.Attend) {
-	known := lo.facts
-	known.Positive = true
+func (lo attendKernel) widenStores(v *ir.Variant, a *ir.Attend, known ir.Facts) {
 	const spans = 32 // columns that the threads of a row store together
 	lane := algebra.Innermost(a.N)
 	if a.Width%spans != 0 || !ir.Multiple(lane.Extent, operandVector, known) {

@@ -10,15 +10,15 @@ import (
 
 // Chained contractions: streams whose weights are a function of products, and have no maximum beside them.
 
-// chainBody lowers the fold, the stores and the weight over locals.
-func (lo attendKernel) chainBody(a *ir.Attend, s ir.Schedule) *ir.Variant {
+// chainBody lowers the fold, the stores and the weight over locals, as attendBody does.
+func (lo attendKernel) chainBody(a *ir.Attend, s ir.Schedule, known ir.Facts) *ir.Variant {
 	b := newBody(lo.kernel)
 	v := &ir.Variant{Sections: b.sections(lo.passes(true)), Attend: a, Schedule: s}
 	a.Acc = v.Sections[0].Folds[0]
 	if a.Also != nil {
 		lo.alsoSum(v, a)
 	}
-	lo.widenStores(v, a)
+	lo.widenStores(v, a, known)
 	a.Skip = lo.chainMask(b, a, s)
 	a.Weight = b.build(b.intern(a.Weight))
 	if a.Also != nil {
@@ -236,7 +236,7 @@ func (lo attendKernel) chainWarpgroupVariant(a ir.Attend, depth, width int) *ir.
 		s.Stages--
 	}
 	a.QTile, a.KTile, a.Others = products[0].QTile, products[0].KTile, products[1:]
-	v := lo.chainBody(&a, s)
+	v := lo.chainBody(&a, s, needs.Facts)
 	if lo.blocksStay(&a, s) {
 		v.Schedule.Blocks = lo.device.SMs
 	}

@@ -272,3 +272,24 @@ func checkTiles(t *testing.T, mask string, v *ir.Variant) {
 		assert.Equal(t, empty, skipped)
 	}
 }
+
+// TestStoresOfOpenHeads: where the variant's condition makes rows of the result whole vectors, they are stored as such.
+func TestStoresOfOpenHeads(t *testing.T) {
+	p := planOf(t, "@bench(B=64, L=1024, S=1024, D=64)\ngraph g(q: bf16[B, L, D], k: bf16[B, S, D], v: bf16[B, S, D]) -> (y: bf16[B, L, D]) { y = attention(q, k, v) }")
+	wide := 0
+	for _, v := range p.Kernels[0].Variants {
+		if v.Attend == nil {
+			continue
+		}
+		whole := ir.Multiple(v.Attend.N[0].Extent, operandVector, v.Facts)
+		for _, s := range v.Sections {
+			for _, st := range s.Stores {
+				assert.Equal(t, whole, st.Wide, "%v", v.When)
+				if st.Wide {
+					wide++
+				}
+			}
+		}
+	}
+	assert.Positive(t, wide)
+}

@@ -56,7 +56,7 @@ func (lo attendKernel) attendWarpgroupVariant(a ir.Attend, depth, width int) *ir
 	if !ok {
 		return nil
 	}
-	v := lo.attendBody(&a, s)
+	v := lo.attendBody(&a, s, needs.Facts)
 	v.TensorMaps = []*ir.TMAView{a.QTile.View, a.KTile.View, a.VTile.View}
 	v.When = algebra.And(v.When, enough)
 	lo.require(v, needs)

@@ -1,6 +1,8 @@
 package fuse
 
 import (
+	"slices"
+
 	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 )
@@ -30,6 +32,7 @@ func (lo *kernel) aligned(a along, hold bool,
 	}
 	for {
 		b := newBody(lo)
+		b.alongCols = slices.Contains(lo.k.Cols, a.lane)
 		v := &ir.Variant{Sections: b.sections(a.sections), Locals: b.locals}
 		var when *ir.Expr
 		v.Schedule, when = schedule(vector)

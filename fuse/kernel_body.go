@@ -12,18 +12,19 @@ import (
 // and to what is used more than once, and moves what does not depend on the columns to row
 // level.
 type body struct {
-	lo       *kernel
-	table    map[uint64][]*ir.Expr
-	interned map[*ir.Expr]*ir.Expr // by the node interned
-	uses     map[*ir.Expr]int
-	inFull   map[*ir.Expr]bool // those with a parent at full level
-	plain    map[*ir.Expr]bool // those with a parent that is not a cast
-	levels   map[*ir.Expr]ir.Level
-	running  map[*ir.Expr]bool
-	built    map[*ir.Expr]*ir.Expr
-	names    map[*ir.Expr]*ir.Value
-	cols     map[*ir.Range]bool
-	locals   []*ir.Local
+	lo        *kernel
+	table     map[uint64][]*ir.Expr
+	interned  map[*ir.Expr]*ir.Expr // by the node interned
+	uses      map[*ir.Expr]int
+	inFull    map[*ir.Expr]bool // those with a parent at full level
+	plain     map[*ir.Expr]bool // those with a parent that is not a cast
+	levels    map[*ir.Expr]ir.Level
+	running   map[*ir.Expr]bool
+	built     map[*ir.Expr]*ir.Expr
+	names     map[*ir.Expr]*ir.Value
+	cols      map[*ir.Range]bool
+	locals    []*ir.Local
+	alongCols bool // whether vectors run along the columns, so that a condition of the row is one for all lanes
 }
 
 func newBody(lo *kernel) *body {
@@ -283,7 +284,7 @@ func (b *body) build(e *ir.Expr) *ir.Expr {
 	if out, ok := b.built[e]; ok {
 		return out
 	}
-	out := e.WithParts(b.build)
+	out := b.withParts(e)
 	if b.wantsName(e) {
 		l := b.lo.local("t", e.Type, b.level(e))
 		l.Def, l.Span = out, e.Span
@@ -314,7 +315,7 @@ func (b *body) wantsName(e *ir.Expr) bool {
 	if algebra.ReadIn(e) != nil {
 		return !cutsIndex(e)
 	}
-	if e.Type == ir.Index || indexCondition(e) || b.readsRunning(e) {
+	if e.Type == ir.Index || indexCondition(e) && !b.dividesOnce(e) || b.readsRunning(e) {
 		return false
 	}
 	return b.uses[e] > 1 || b.level(e) == ir.RowLevel && b.inFull[e] && !constant(e)
@@ -340,20 +341,6 @@ func (b *body) readsRunning(e *ir.Expr) bool {
 	eachPart(e, func(part *ir.Expr) { found = found || b.readsRunning(part) })
 	b.running[e] = found
 	return found
-}
-
-// indexCondition reports whether e compares only indices. Such a guard stays in place: that
-// costs less than a register, and is easier to read.
-func indexCondition(e *ir.Expr) bool {
-	switch e.Op {
-	case ir.OpAnd, ir.OpOr:
-		return indexCondition(e.Args[0]) && indexCondition(e.Args[1])
-	case ir.OpNot:
-		return indexCondition(e.Args[0])
-	case ir.OpLt, ir.OpLe, ir.OpGt, ir.OpGe, ir.OpEq, ir.OpNe:
-		return e.Args[0].Type == ir.Index
-	}
-	return false
 }
 
 // constant reports whether e is made of constants and symbols alone, and so is cheap enough to

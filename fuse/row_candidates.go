@@ -210,6 +210,7 @@ func (h *pipelined) fits(r pipelineCandidate, vector, shared int) bool {
 // of tensors that are contiguous in whole vectors.
 func (lo rowKernel) pipelined(sections []*ir.Section, lane *ir.Range, vector int) *pipelined {
 	b := newBody(lo.kernel)
+	b.alongCols = slices.Contains(lo.k.Cols, lane)
 	body := &ir.Variant{Sections: b.sections(sections), Locals: b.locals, Run: len(lo.k.Cols)}
 	body.Schedule.Mapping = ir.RowMapping
 	h := &pipelined{body: body}

@@ -159,6 +159,20 @@ template <int N> DEVICE void stage_get(int (&x)[N], unsigned staging, int row, i
     }
 }
 
+// Stages the sums of one of the chunks of a tile: CHUNK columns of each operand's. Registers have no index, so a chunk that
+// only the running program knows is found by comparing, which all lanes do alike.
+template <int CHUNK, typename Total> DEVICE void stage_chunk(unsigned staging, const Total (&sums)[BLOCKS_M][TILE_N / 2], int block, int chunk) {
+#pragma unroll
+    for (int b = 0; b < BLOCKS_M; ++b)
+#pragma unroll
+        for (int c = 0; c < TILE_N_EACH / CHUNK; ++c) {
+            if (b != block || c != chunk) continue;
+#pragma unroll
+            for (int fragment = 0; fragment < STAGED / 8; ++fragment)
+                stage_put(staging, fragment, &sums[b][(fragment / (CHUNK / 8) * (TILE_N_EACH / 8) + c * (CHUNK / 8) + fragment % (CHUNK / 8)) * 4]);
+        }
+}
+
 // A warp stages 16-bit results of 16 rows, 64 of each: threads write what they have of 16 columns, and read
 // neighbours of a row.
 constexpr int HALVES = 16 * LINE; // bytes of staging, of one tensor's
