@@ -49,13 +49,14 @@ func (pt *partition) rowPrograms(b *region) []*region {
 }
 
 // rowProduct reports whether a region is a product that threads compute by multiply-adds, with its
-// epilogue.
+// epilogue, which is over the results of the product and not along what it sums over.
 func (p *program) rowProduct(r *region, v *ir.Value) bool {
 	if !p.may(r, takesRows) || p.g.TF32 || v.Body.Type != ir.F32 {
 		return false
 	}
 	for _, u := range r.members {
-		if u != v && u.Reduce != nil {
+		along := func(a *ir.Range) bool { return algebra.DependsOnAny(r.at[u][a], r.cols) }
+		if u != v && (u.Reduce != nil || slices.ContainsFunc(u.Axes, along)) {
 			return false
 		}
 	}

@@ -1,6 +1,8 @@
 package fuse
 
 import (
+	"slices"
+
 	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
@@ -124,6 +126,8 @@ func (p *program) checkSpaces(al *alignment, a, b *region) *form.Refusal {
 	switch {
 	case len(onlyA) > 0 && len(onlyB) > 0:
 		return p.runsApart(a, b, onlyA)
+	case a.stream != nil && len(b.cols) == 0 && b.readsFrom(a) && slices.ContainsFunc(b.space, func(r *ir.Range) bool { return a.cols[al.to[r]] }):
+		return p.runsApart(a, b, ordered(a.space, a.cols)) // what follows a stream goes along its results, not along keys that are as many
 	case a.stream != nil && len(b.cols) == 0 && len(onlyB) == 0 && a.stream.rowsOnly(onlyA, a.cols):
 		return nil // at each row of the stream
 	case len(onlyA) > 0 && !(len(b.cols) == 0 && algebra.SameRanges(onlyA, a.cols)):

@@ -36,7 +36,8 @@ func (pr *program) over(p *ir.Plan, u *usage, at int, next *ir.Buffer, peak floa
 	k := p.Kernels[at]
 	for _, a := range k.Args {
 		old := a.Buffer
-		if a.Write || !u.ends(old, at) || len(old.Parts) > 0 || old.Type != next.Type || !ir.SameSize(old.Elements(), next.Elements()) {
+		taken := func(b *ir.Buffer) bool { return b.Over == old }
+		if a.Write || slices.ContainsFunc(p.Buffers, taken) || !u.ends(old, at) || len(old.Parts) > 0 || old.Type != next.Type || !ir.SameSize(old.Elements(), next.Elements()) {
 			continue
 		}
 		if now, _ := u.peak(map[*ir.Buffer]int{next: at}); now > peak-peak/leastFall {

@@ -225,6 +225,26 @@ graph g(x: i32[N], y: f32[N]) -> (z: f32[]) {
 	}
 }
 
+// TestEqualTermsLean: sums of equal terms round to one side, all alike, and a product of them is as far away as all together.
+func TestEqualTermsLean(t *testing.T) {
+	g := graph(t, `graph g(w: f32[1]) -> (y: f32[]) {
+    s[i: 1, j: 82] = sum[k: 82] w[i]
+    y = prod(s)
+}`)
+	w := interp.New(ir.F32, 1)
+	w.F[0] = 0.0087
+	r, err := NewReference(g, []*interp.Tensor{w})
+	require.NoError(t, err)
+	for off, right := range map[float64]bool{1e-4: true, 1e-2: false} {
+		got, err := tensor.FromBytes(ir.F32, r.Want[0].Bytes())
+		require.NoError(t, err)
+		x := interp.New(ir.F32)
+		x.F[0] = r.Want[0].F[0] * (1 + off)
+		copy(got.Data, x.Bytes())
+		require.Equal(t, right, r.output(0, got) == nil, off)
+	}
+}
+
 // TestOverflowNextToTheLargestNumber: a result that roundings move is infinite or not where it is next to the largest
 // number of its type, with the sign of that number, and nowhere else.
 func TestOverflowNextToTheLargestNumber(t *testing.T) {

@@ -20,6 +20,7 @@ type chooser struct {
 	skips  int  // whether terms with a weight of zero are left out: always, by chance, or never
 	moves  int  // whether sums are multiplied by the common factors of their terms afterwards: never, by chance, or always
 	folds  folding
+	lean   float64 // all roundings of a value go up (1) or down (-1), as those of sums of equal terms do; 0 for either way
 	// weights are the values made of exponentials, such as the weights of a softmax. An engine need not read what
 	// has a weight of zero.
 	weights map[*ir.Value]bool
@@ -45,6 +46,7 @@ func (c *chooser) begin() {
 	}
 	c.policy, c.fused, c.skips, c.moves = c.rng.IntN(policies), c.rng.IntN(3), c.rng.IntN(3), c.rng.IntN(3)
 	c.folds = c.folding()
+	c.lean = []float64{0, 0, 0, 0, 1, -1}[c.rng.IntN(6)]
 }
 
 func newChooser(g *ir.Graph, opts Options) *chooser {
@@ -95,8 +97,14 @@ func (c *chooser) leftOut(a, b, hidden, v float64) float64 {
 	return v
 }
 
-// spread is a number between -1 and 1.
-func (c *chooser) spread() float64 { return 2*c.rng.Float64() - 1 }
+// spread is a number between -1 and 1, of one sign where roundings lean to a side.
+func (c *chooser) spread() float64 {
+	v := 2*c.rng.Float64() - 1
+	if c.lean != 0 {
+		return c.lean * math.Abs(v)
+	}
+	return v
+}
 
 // coin is true half of the time.
 func (c *chooser) coin() bool { return c.rng.Uint64()&1 == 0 }
