@@ -57,15 +57,22 @@ func (k *Counting) open(metrics []string) error {
 	if err != nil {
 		return err
 	}
-	host := &cuptiHostInitialize{cuptiHead: whole[cuptiHostInitialize](), profiler: cuptiRangeProfiler, chip: chip.name,
-		availability: first(available)}
-	err = k.cupti.call(symHostInitialize, uintptr(unsafe.Pointer(host)))
-	runtime.KeepAlive(available)
-	if err != nil {
-		return fmt.Errorf("%s does not count on the chip %s: %w", k.cupti.path, cString(chip.name), err)
+	host := func() (uintptr, error) {
+		p := &cuptiHostInitialize{cuptiHead: whole[cuptiHostInitialize](), profiler: cuptiRangeProfiler, chip: chip.name, availability: first(available)}
+		err := k.cupti.call(symHostInitialize, uintptr(unsafe.Pointer(p)))
+		runtime.KeepAlive(available)
+		if err != nil {
+			return 0, fmt.Errorf("%s does not count on it: %w", k.cupti.path, err)
+		}
+		return p.host, nil
 	}
-	k.host = host.host
-	if err := k.add(metrics); err != nil {
+	if err = k.find(metrics, host); err == nil {
+		k.host, err = host()
+	}
+	if err == nil {
+		err = k.add(k.host, k.names)
+	}
+	if err != nil {
 		return fmt.Errorf("the chip %s: %w", cString(chip.name), err)
 	}
 	return k.configure()
@@ -92,14 +99,22 @@ func (k *Counting) availability() ([]byte, error) {
 	return nil, nil // older chips are known without it
 }
 
-// add adds the metrics that the chip has.
-func (k *Counting) add(metrics []string) error {
+// find finds the metrics that the chip has. Each is tried with a host's part of its own: what is added to one behind a metric that
+// it has refused is not counted.
+func (k *Counting) find(metrics []string, host func() (uintptr, error)) error {
 	var refusal error
 	for i, name := range metrics {
+		h, err := host()
+		if err != nil {
+			return err
+		}
 		text := append([]byte(name), 0)
-		names := []*byte{&text[0]}
-		p := &cuptiAddMetrics{cuptiHead: whole[cuptiAddMetrics](), host: k.host, names: &names[0], count: 1}
-		if err := k.cupti.call(symAddMetrics, uintptr(unsafe.Pointer(p))); err != nil {
+		err = k.add(h, []*byte{&text[0]})
+		p := &cuptiHost{whole[cuptiHost](), h}
+		if end := k.cupti.call(symHostDeinitialize, uintptr(unsafe.Pointer(p))); end != nil {
+			return end
+		}
+		if err != nil {
 			refusal = fmt.Errorf("metric %s: %w", name, err)
 			continue
 		}
@@ -109,6 +124,12 @@ func (k *Counting) add(metrics []string) error {
 		return refusal
 	}
 	return nil
+}
+
+// add adds metrics to a host's part.
+func (k *Counting) add(host uintptr, names []*byte) error {
+	p := &cuptiAddMetrics{cuptiHead: whole[cuptiAddMetrics](), host: host, names: &names[0], count: uintptr(len(names))}
+	return k.cupti.call(symAddMetrics, uintptr(unsafe.Pointer(p)))
 }
 
 // configure makes the image that says what to count in which pass.

@@ -22,6 +22,7 @@ typedef enum { NO_REPLAY, APPLICATION_REPLAY, KERNEL_REPLAY, USER_REPLAY } repla
 static struct state {
     int initialized, hosts, enabled, running, pass, metrics, pushed, decoded;
     int depth;
+    int refused; // a metric
     char names[MOST][8];
     size_t most;
 } now;
@@ -67,6 +68,7 @@ int cuptiProfilerHostInitialize(struct { HEAD; profiler_type type; const char *c
     if (p->type != RANGE_PROFILER || strcmp(p->chip, "GF00") || !p->available || p->available[AVAILABLE_BYTES - 1] != 3) return BAD_PARAMETER;
     p->host = &host;
     now.hosts++;
+    now.refused = 0;
     return OK;
 }
 
@@ -80,9 +82,12 @@ int cuptiProfilerHostDeinitialize(struct { HEAD; void *host; } *p) {
 
 int cuptiProfilerHostConfigAddMetrics(struct { HEAD; void *host; const char **names; size_t count; } *p) {
     NEEDS(p, count);
-    if (p->host != &host || p->count != 1) return BAD_PARAMETER;
-    if (strncmp(p->names[0], "dram__", 6) && strncmp(p->names[0], "sm__", 4)) return BAD_METRIC;
-    now.metrics++;
+    if (p->host != &host || now.refused) return BAD_PARAMETER; // as the library, which counts nothing that is added behind a refusal
+    for (size_t i = 0; i < p->count; i++) {
+        now.refused = strncmp(p->names[i], "dram__", 6) && strncmp(p->names[i], "sm__", 4);
+        if (now.refused) return BAD_METRIC;
+    }
+    now.metrics += p->count;
     return OK;
 }
 
