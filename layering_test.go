@@ -83,10 +83,10 @@ var layers = map[string]struct{ own, others []string }{
 			"runtime/cache", "runtime/cache/httpstore", "runtime/cuda", "runtime/sign", "runtime/tensor"},
 		others: []string{"github.com/alecthomas/kong", "github.com/jedib0t/go-pretty/v6",
 			"github.com/rogpeppe/go-internal", "golang.org/x/sync", "golang.org/x/term"}},
-	"runtime/internal/fakecuda": {others: []string{"github.com/ebitengine/purego", "github.com/stretchr/testify"}},
+	"runtime/internal/fakecuda":  {others: []string{"github.com/ebitengine/purego", "github.com/stretchr/testify"}},
 	"runtime/internal/fakecupti": {others: []string{"github.com/stretchr/testify"}},
-	"runtime/internal/faketool": {others: []string{"github.com/stretchr/testify"}},
-	"runtime/internal/ptxsim":   {own: []string{"ir", "ir/num"}},
+	"runtime/internal/faketool":  {others: []string{"github.com/stretchr/testify"}},
+	"runtime/internal/ptxsim":    {own: []string{"ir", "ir/num"}},
 	"runtime/simtest": {own: []string{"ir", "runtime", "runtime/internal/fakecuda", "runtime/internal/fakecupti", "runtime/internal/ptxsim"},
 		others: []string{"github.com/stretchr/testify"}},
 }
