@@ -22,7 +22,7 @@ const (
 	probeNothing
 )
 
-// probeThreads is the threads of a block of the kernel that reads.
+// probeThreads is the threads of a block of the kernels that fill the device.
 const probeThreads = 512
 
 // probeProgram is probe.cu as a program, so that its kernels are compiled and kept as all others are.
@@ -31,7 +31,7 @@ func probeProgram() *ir.Program {
 	return &ir.Program{Name: "probe", Sources: []string{probeText}, Units: []ir.Unit{
 		probeRead:    {Entry: "fusec_read", Block: block(probeThreads)},
 		probeWait:    {Entry: "fusec_wait", Block: block(1)},
-		probeNothing: {Entry: "fusec_nothing", Block: block(1)},
+		probeNothing: {Entry: "fusec_nothing", Block: block(probeThreads)},
 	}}
 }
 
@@ -66,7 +66,7 @@ func (p *probe) load(ctx context.Context, x *gpuProgram, unit int, u ir.Unit) er
 		return err
 	}
 	config := cuda.LaunchConfig{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{uint32(u.Block[0]), 1, 1}}
-	if limits := x.gpu.device.Limits; unit == probeRead {
+	if limits := x.gpu.device.Limits; unit != probeWait { // as many blocks as there is room for, as a kernel that is measured has
 		config.Grid[0] = uint32(max(1, limits.SMs*max(1, limits.MaxThreadsPerSM/probeThreads)))
 	}
 	var err error
@@ -108,7 +108,7 @@ const (
 )
 
 // eventTime is how much longer two events with a launch between them are apart than the launch
-// takes. Launches of an empty kernel take a certain time each, one behind the other; what is left
+// takes. Launches of an empty kernel that fills the device take a certain time each, one behind the other; what is left
 // between the events when that is subtracted for all of them is the events' own.
 func (p *probe) eventTime(s *cuda.Stream, start, end *cuda.Event) (time.Duration, error) {
 	const rounds, many = 9, 9
