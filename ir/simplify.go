@@ -216,10 +216,7 @@ func (a *algebra) selection(e *Expr) *Expr {
 
 // reduction simplifies a nested reduction with its ranges in scope.
 func (a *algebra) reduction(e *Expr) *Expr {
-	ranges := map[*Range]bool{}
-	for r := range a.scope() {
-		ranges[r] = true
-	}
+	ranges := maps.Clone(a.scope())
 	for _, r := range e.Reduce.Ranges {
 		ranges[r] = true
 	}

@@ -72,7 +72,7 @@ func (c *chainRewrite) seesSome(e *ir.Expr) bool {
 	}
 	v, facts := e.From, c.graph.Facts()
 	over := v.Reduce.Ranges[0]
-	places := []*ir.Expr{ir.IntConst(0), ir.Apply(ir.OpSub, over.Extent, ir.IntConst(1))}
+	places := []*ir.Expr{ir.IntConst(0), lastOf(over.Extent)}
 	for _, r := range v.Axes {
 		if ir.SameSize(r.Extent, over.Extent) {
 			places = append(places, r.At())

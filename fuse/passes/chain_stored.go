@@ -13,8 +13,8 @@ import (
 func (c *chainRewrite) readStored() {
 	stored := map[*ir.Value]*ir.Value{} // values in 16 bits, by the weighting that they are made of
 	for _, v := range c.graph.Values {
-		if u := c.weightingAt(v); u != nil && form.IsHalf(v.Type) {
-			stored[u] = v
+		if u := ownLoad(v, c.weightings); u != nil && form.IsHalf(v.Type) {
+			stored[u.From] = v
 		}
 	}
 	for _, v := range c.graph.Values {
@@ -35,14 +35,6 @@ func (c *chainRewrite) readStored() {
 			}
 		}
 	}
-}
-
-// weightingAt is the weighting of which a pointwise value reads the element at its own place; nil where there is none.
-func (c *chainRewrite) weightingAt(v *ir.Value) *ir.Value {
-	if l := ownLoad(v, c.weightings); l != nil {
-		return l.From
-	}
-	return nil
 }
 
 // ownLoad is the load in a pointwise value of one of some values at its own place; nil where there is none.

@@ -21,7 +21,7 @@ const (
 	shortWork    = 1 << 30
 )
 
-// alignedProduct is one worth copies of its operands, and so is alignedShort.
+// alignedProduct is a product that is worth copies of its operands. So is alignedShort, whose sums are shorter.
 var (
 	alignedProduct = largeProduct{rows: alignedRows, depth: alignedDepth, work: alignedWork}
 	alignedShort   = largeProduct{rows: alignedRows, depth: shortDepth, work: shortWork}
@@ -29,8 +29,9 @@ var (
 
 // alignOperands copies operands of 16-bit products if their rows are not whole numbers of accesses: the
 // copies have zeros after each row. The tensor copy engine takes only whole accesses, and without it threads
-// would read one element at a time. It takes no rows whose places depend on data either, and these are copied too. If the length of rows is a symbol, the default sizes decide; the graph
-// then records for which sizes it was rewritten.
+// would read one element at a time. It takes no rows whose places depend on data either, and these are copied
+// too. If the length of rows is a symbol, the default sizes decide; the graph then records for which sizes it
+// was rewritten.
 func alignOperands(g *ir.Graph) {
 	if !mayAddKernels(g) {
 		return

@@ -1,8 +1,6 @@
 package passes
 
 import (
-	"slices"
-
 	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 )
@@ -19,23 +17,19 @@ func ascendWindows(g *ir.Graph) {
 		if v.Reduce == nil || v.Reduce.Where != nil || !multiplyOnTiles(v, sizes) {
 			return nil
 		}
-		at := ir.Indices(v.Axes)
+		at, turned := ir.Indices(v.Axes), map[*ir.Range]*ir.Expr{}
 		for d, a := range v.Axes {
 			if descends(v, a) {
 				at[d] = ir.Apply(ir.OpSub, lastOf(a.Extent), a.At())
+				turned[a] = at[d]
 			}
 		}
-		if slices.EqualFunc(at, ir.Indices(v.Axes), ir.Equal) {
+		if len(turned) == 0 {
 			return nil
 		}
-		turned := map[*ir.Range]*ir.Expr{}
-		for d, a := range v.Axes {
-			turned[a] = at[d]
-		}
-		u := &ir.Value{Name: v.Name + "_turned", Type: v.Type, Axes: v.Axes, Body: ir.Simplify(ir.Substitute(v.Body, turned), g.Facts()), Reduce: v.Reduce, Origin: v.Origin}
 		reduction := *v.Reduce
-		u.Reduce = &reduction
-		u = freshAxes(g, u)
+		u := freshAxes(g, &ir.Value{Name: v.Name + "_turned", Type: v.Type, Axes: v.Axes, Reduce: &reduction, Origin: v.Origin,
+			Body: ir.Simplify(ir.Substitute(v.Body, turned), g.Facts())})
 		v.Reduce, v.Body = nil, ir.Load(u, at, nil).At(v.Body.Span)
 		return []*ir.Value{u}
 	})

@@ -209,7 +209,7 @@ func (p *windowed) padded(g *ir.Graph, dim int, columns *ir.Range) (before, whol
 		g.For = ir.Join(ir.OpOr, g.For, fewer)
 	}
 	before = ir.IntConst(-first.Int)
-	last := ir.Apply(ir.OpMul, ir.Apply(ir.OpSub, s.output.Extent, ir.IntConst(1)), ir.IntConst(s.stride))
+	last := ir.Apply(ir.OpMul, lastOf(s.output.Extent), ir.IntConst(s.stride))
 	read := ir.Apply(ir.OpAdd, last, s.tap.Extent)
 	held := ir.Apply(ir.OpAdd, w.load.From.Axes[dim].Extent, before)
 	return before, roundedUp(ir.Simplify(ir.Apply(ir.OpMax, read, held), g.Facts()), s.stride, g.Facts())

@@ -218,6 +218,7 @@ func (p *phase) splitEvenly(g *ir.Graph) *ir.Value {
 	return u
 }
 
+// lastOf is the last place of an axis of n places.
 func lastOf(n *ir.Expr) *ir.Expr { return ir.Apply(ir.OpSub, n, ir.IntConst(1)) }
 
 // descends reports whether what a tap meets at a place comes earlier, as a range grows: the elements of the other factor are

@@ -12,28 +12,17 @@ import (
 // has an axis for the groups and one for all places of a channel, and a convolution reads it through a reshape: where nothing
 // else reads it, it is computed as the reshape gives it, because no window moves over joined or divided axes.
 func reshapeForWindows(g *ir.Graph) {
-	only, moved := map[*ir.Value]*ir.Value{}, map[*ir.Value]bool{} // the only reader of a value, and whether windows move over it
+	readers, moved := countReaders(g), map[*ir.Value]bool{} // moved are the values over which windows move
 	for _, v := range g.Values {
-		for _, l := range v.Loads() {
-			if reader, read := only[l.From]; read && reader != v {
-				only[l.From] = nil
-			} else {
-				only[l.From] = v
-			}
-		}
 		for _, l := range loadsMultiplied(v) {
 			moved[l.From] = moved[l.From] || movesOver(v, l)
 		}
 	}
-	for _, o := range g.Outputs {
-		only[o.Value] = nil
-	}
 	for _, v := range g.Values {
-		for moved[v] && !v.IsInput() && v.Reduce == nil && v.Body.Op == ir.OpLoad && v.Body.Fill == nil {
-			from := v.Body.From
-			if from.IsInput() || from.Reduce != nil || from.Type != v.Type || only[from] != v {
-				break
-			}
+		if !moved[v] || v.IsInput() || v.Reduce != nil || v.Body.Op != ir.OpLoad || v.Body.Fill != nil {
+			continue
+		}
+		if from := v.Body.From; !from.IsInput() && from.Reduce == nil && from.Type == v.Type && readers[from] == 1 {
 			v.Body = ir.Simplify(form.BodyAt(v.Body), g.Facts())
 		}
 	}

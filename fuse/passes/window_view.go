@@ -135,7 +135,7 @@ func placeOf(index *ir.Expr, output, tap *ir.Range, facts ir.Facts) (place *ir.E
 func extentOfPlaces(place *ir.Expr, facts ir.Facts) *ir.Expr {
 	last := map[*ir.Range]*ir.Expr{}
 	for r := range ir.FreeRanges(place) {
-		last[r] = ir.Apply(ir.OpSub, r.Extent, ir.IntConst(1))
+		last[r] = lastOf(r.Extent)
 	}
 	return ir.Simplify(ir.Apply(ir.OpAdd, ir.Substitute(place, last), ir.IntConst(1)), facts)
 }
