@@ -20,7 +20,7 @@ func (g *gpu) openCUPTI() (*cuda.CUPTI, error) {
 func (f *gpuFrame) count(flush block) (err error) {
 	lib, err := f.gpu.cupti()
 	if err != nil {
-		return fmt.Errorf("counters of the hardware: %w", err)
+		return err
 	}
 	ranges := 0
 	for _, l := range f.work.launches {
@@ -33,20 +33,20 @@ func (f *gpuFrame) count(flush block) (err error) {
 	}
 	counting, err := lib.Count(f.gpu.context, f.m.metrics, ranges)
 	if err != nil {
-		return fmt.Errorf("counters of the hardware: %w", err)
+		return err
 	}
 	defer func() { err = errors.Join(err, counting.Close()) }()
 	for passes, done := 0, false; !done; passes++ {
 		if passes == mostPasses {
-			return fmt.Errorf("counters of the hardware: %s wants more than %d passes", lib.Path(), mostPasses)
+			return fmt.Errorf("%s wants more than %d passes", lib.Path(), mostPasses)
 		}
 		if done, err = counting.Pass(func() error { return f.countPass(counting, flush) }); err != nil {
-			return fmt.Errorf("counters of the hardware: %w", err)
+			return err
 		}
 	}
 	values, err := counting.Values()
 	if err != nil {
-		return fmt.Errorf("counters of the hardware: %w", err)
+		return err
 	}
 	for i, l := range f.work.launches {
 		if l.launch != nil {

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/fusec/fusec/runtime/cuda"
@@ -44,7 +45,10 @@ func (f *gpuFrame) measure() (err error) {
 	if len(f.m.metrics) == 0 {
 		return nil
 	}
-	return f.count(flush)
+	if err := f.count(flush); err != nil {
+		return fmt.Errorf("counters of the hardware: %w", err)
+	}
+	return nil
 }
 
 // apartRuns is how many repetitions also time each of several kernels separately. That takes

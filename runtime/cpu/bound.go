@@ -133,8 +133,11 @@ func (p *Program) compile(symbols map[string]int64) (*bound, error) {
 func (b *bound) measure(plan *ir.Plan, symbols map[string]int64) error {
 	used := map[*ir.Buffer]bool{}
 	for _, k := range plan.Kernels {
+		if idle(k, symbols) {
+			continue
+		}
 		for _, a := range k.Args {
-			used[a.Buffer] = used[a.Buffer] || !idle(k, symbols)
+			used[a.Buffer] = true
 		}
 	}
 	slots := map[int]int64{} // bytes of each slot
