@@ -236,11 +236,7 @@ func TestEqualTermsLean(t *testing.T) {
 	r, err := NewReference(g, []*interp.Tensor{w})
 	require.NoError(t, err)
 	for off, right := range map[float64]bool{1e-4: true, 1e-2: false} {
-		got, err := tensor.FromBytes(ir.F32, r.Want[0].Bytes())
-		require.NoError(t, err)
-		x := interp.New(ir.F32)
-		x.F[0] = r.Want[0].F[0] * (1 + off)
-		copy(got.Data, x.Bytes())
+		got := holding(t, ir.F32, r.Want[0].F[0]*(1+off))
 		require.Equal(t, right, r.checkOutput(0, got) == nil, off)
 	}
 }
@@ -269,16 +265,17 @@ func TestOverflowNextToTheLargestNumber(t *testing.T) {
 		for _, s := range append(r.samples, r.Want) {
 			s[0].F[0] *= c.shrink
 		}
-		got, err := tensor.FromBytes(ir.F16, interp.New(ir.F16, 1).Bytes(), 1)
-		require.NoError(t, err)
-		copy(got.Data, of(c.got).Bytes())
-		err = r.output(0, got)
+		err = r.output(0, holding(t, ir.F16, c.got, 1))
 		require.Equal(t, c.right, err == nil, "%+v: %v", c, err)
 	}
 }
 
-func of(v float64) *interp.Tensor {
-	x := interp.New(ir.F16, 1)
+// holding is a tensor with one number.
+func holding(t *testing.T, dtype ir.DType, v float64, shape ...int) *tensor.Tensor {
+	t.Helper()
+	x := interp.New(dtype, shape...)
 	x.F[0] = v
-	return x
+	out, err := tensor.FromBytes(dtype, x.Bytes(), shape...)
+	require.NoError(t, err)
+	return out
 }

@@ -2,6 +2,7 @@ package explain_test
 
 import (
 	"encoding/json"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -29,6 +30,9 @@ func planOf(t *testing.T, src string, d ir.Device) (*ir.Graph, *ir.Plan) {
 	require.NoError(t, err)
 	return file.Graphs[0], plan
 }
+
+// inFull says to draw as much as the environment variable asks for.
+func inFull() bool { return os.Getenv("FUSEC_TEST_FULL") != "" }
 
 const SoftmaxSource = `@bench(M=512)
 graph softmax(x: bf16[N, M]) -> (y: bf16[N, M]) {

@@ -3,7 +3,6 @@ package explain_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"testing"
 
@@ -45,7 +44,7 @@ func drawnWindow(r *rand.Rand) string {
 // that a tap meets would take hundreds of times as long.
 func TestGradientsCostWhatFunctionsDo(t *testing.T) {
 	count := 16
-	if os.Getenv("FUSEC_TEST_FULL") != "" {
+	if inFull() {
 		count = 300
 	}
 	for seed := range uint64(count) {

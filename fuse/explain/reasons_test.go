@@ -3,7 +3,6 @@ package explain_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -101,7 +100,7 @@ func (c productCase) isSize(name, n string) bool { return fmt.Sprint(reasonSizes
 // does not run on warpgroups is true of it.
 func TestReasonsOfSlowerProductsAreTrue(t *testing.T) {
 	draws := 24
-	if os.Getenv("FUSEC_TEST_FULL") != "" {
+	if inFull() {
 		draws = 200
 	}
 	device, err := ir.DeviceNamed("H200")
