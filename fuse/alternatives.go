@@ -2,6 +2,7 @@ package fuse
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
@@ -14,83 +15,146 @@ import (
 // decision may be wrong and cost much. For those sizes the graph is planned a second time, and at run time
 // the sizes choose between the two plans.
 
-// alternative rewrites the graph at other sizes, and returns the result if the passes decide in another way there
-// than for work, which is the graph that they rewrote at the default sizes. It returns nil if they decide alike.
-func alternative(g, work *ir.Graph, opts Options) (*ir.Graph, error) {
+// otherGraphs rewrites the graph at other sizes, and returns the results in which the passes decide in another way than
+// for work, which is the graph that they rewrote at the default sizes. Each says for which sizes it is, which no other
+// of them is for; work is for the sizes that remain.
+func otherGraphs(g, work *ir.Graph, opts Options) ([]*ir.Graph, error) {
 	if len(work.Symbols) == 0 || g.OneKernel || g.HasState() {
 		return nil, nil
 	}
 	opts.Observe = nil
 	for _, other := range otherSizes(g, work, opts.Device) {
 		rewritten, err := Normalize(other, opts)
-		if err != nil || (work.For == nil) != (rewritten.For == nil) {
-			return rewritten, err
+		if err != nil {
+			return nil, err
 		}
+		if (work.For == nil) == (rewritten.For == nil) {
+			continue
+		}
+		if work.For != nil {
+			rewritten.For = ir.Apply(ir.OpNot, work.For)
+		}
+		return []*ir.Graph{rewritten}, nil
 	}
 	if work.For != nil {
 		return nil, nil
 	}
-	return longAlternative(g, work, opts)
+	return longAlternatives(g, work, opts)
 }
 
-// longAlternative rewrites the graph for sizes at which reductions are long that have few points at the default sizes, where
-// one block adds them up: a million points need all blocks. It returns nil where passes decide alike.
-func longAlternative(g, work *ir.Graph, opts Options) (*ir.Graph, error) {
-	long, when := longReductions(g)
-	if long == nil {
-		return nil, nil
+// longAlternatives rewrites the graph for sizes at which reductions are long that have few points at the default sizes, where
+// one block adds them up: a million points need all blocks. There is one for each size that may be long, up to a
+// number; sizes beside it are as usual in it.
+func longAlternatives(g, work *ir.Graph, opts Options) (out []*ir.Graph, err error) {
+	var before *ir.Expr // the sizes of the alternatives so far
+	for _, long := range longReductions(work) {
+		rewritten, err := Normalize(long.among(g), opts)
+		if err != nil {
+			return nil, err
+		}
+		if rewritten.For != nil || len(rewritten.Values) == len(work.Values) {
+			continue
+		}
+		rewritten.For = long.when
+		if before != nil {
+			rewritten.For = algebra.And(ir.Apply(ir.OpNot, before), long.when)
+		}
+		before = ir.Join(ir.OpOr, before, long.when)
+		if out = append(out, rewritten); len(out) == mostLong {
+			break
+		}
 	}
-	rewritten, err := Normalize(long, opts)
-	if err != nil || rewritten.For != nil || len(rewritten.Values) == len(work.Values) {
-		return nil, err
-	}
-	rewritten.For = when
-	return rewritten, nil
+	return out, nil
 }
 
-// longReductions is a copy of a graph in which the symbols that few results are reduced over are long by default, and the
-// condition that one of these reductions is; nil where there is none. Results are few if a block for each leaves half of the
-// multiprocessors idle.
-func longReductions(g *ir.Graph) (long *ir.Graph, when *ir.Expr) {
-	sizes, longer := algebra.DefaultSizes(g), map[string]bool{}
-	for _, v := range g.Values {
+// mostLong is the most plans of a graph for long reductions.
+const mostLong = 2
+
+// A longSize is the symbols of a number of points, and the condition that a reduction over so many is long.
+type longSize struct {
+	symbols []string
+	when    *ir.Expr
+}
+
+// longReductions is the sizes of the reductions of a graph, as passes have rewritten it, that may be long and have few results,
+// and are short at the default sizes. Results are few if a block for each leaves half of the multiprocessors idle.
+func longReductions(work *ir.Graph) (out []longSize) {
+	sizes := algebra.DefaultSizes(work)
+	for _, v := range work.Values {
 		if v.Reduce == nil || 2*form.RowsAt(v, sizes) >= ir.ReferenceSMs || algebra.PointsAt(v.Reduce.Ranges, sizes) >= forecast.SplitLeast {
 			continue
 		}
 		points := algebra.Product(v.Reduce.Ranges)
-		ir.Walk(points, func(e *ir.Expr) bool {
-			longer[e.Name] = longer[e.Name] || e.Op == ir.OpSym
-			return true
-		})
-		if ir.Has(points, ir.OpSym) {
-			when = ir.Join(ir.OpOr, when, ir.Simplify(ir.Apply(ir.OpLe, ir.IntConst(forecast.SplitLeast), points), g.Facts()))
+		symbols := symbolsIn(points)
+		if len(symbols) == 0 {
+			continue
+		}
+		when := ir.Simplify(ir.Apply(ir.OpLe, ir.IntConst(forecast.SplitLeast), points), work.Facts())
+		i := slices.IndexFunc(out, func(l longSize) bool { return slices.Equal(l.symbols, symbols) })
+		if i < 0 {
+			out = append(out, longSize{symbols, when})
+		} else if !ir.Equal(out[i].when, when) {
+			out[i].when = ir.Join(ir.OpOr, out[i].when, when)
 		}
 	}
-	if when == nil {
-		return nil, nil
-	}
-	long = g.Clone()
+	return out
+}
+
+// among is a copy of a graph in which that size is long by default.
+func (l longSize) among(g *ir.Graph) *ir.Graph {
+	long := g.Clone()
+	each := int64(math.Pow(manyLong, 1/float64(len(l.symbols))))
 	for i := range long.Symbols {
-		if s := &long.Symbols[i]; longer[s.Name] {
-			s.Default = manyLong
+		if s := &long.Symbols[i]; slices.Contains(l.symbols, s.Name) {
+			s.Default = max(s.Default, each)
 		}
 	}
-	return long, when
+	return long
+}
+
+// symbolsIn is the names of the symbols in an expression, in order.
+func symbolsIn(e *ir.Expr) (names []string) {
+	ir.Walk(e, func(e *ir.Expr) bool {
+		if e.Op == ir.OpSym && !slices.Contains(names, e.Name) {
+			names = append(names, e.Name)
+		}
+		return true
+	})
+	slices.Sort(names)
+	return names
 }
 
 // manyLong is the points of long reductions at which passes decide how blocks share one.
-const manyLong = 1 << 22
+const manyLong = 1 << 20
 
-// planForAll is a plan that runs work at the sizes that work was rewritten for, and other at
-// all other sizes.
-func planForAll(work, other *ir.Graph, opts Options) *ir.Plan {
-	when, otherwise := work.For, other.For
-	if when == nil {
-		when = ir.Apply(ir.OpNot, otherwise)
-	} else {
-		otherwise = ir.Apply(ir.OpNot, when)
+// planForAll is a plan that runs each of others at the sizes that it is for, and work at all other sizes.
+func planForAll(work *ir.Graph, others []*ir.Graph, opts Options) *ir.Plan {
+	var any *ir.Expr
+	for _, other := range others {
+		any = ir.Join(ir.OpOr, any, other.For)
 	}
-	return joinPlans(formed(work, opts, when).plan(), formed(other, opts, otherwise).plan(), when, otherwise)
+	when := work.For
+	if when == nil {
+		when = ir.Apply(ir.OpNot, any)
+	}
+	plans := []*ir.Plan{runWhere(formed(work, opts, when).plan(), when)}
+	for _, other := range others {
+		plans = append(plans, runWhere(formed(other, opts, other.For).plan(), other.For))
+	}
+	return joinPlans(plans)
+}
+
+// runWhere makes a plan one for the sizes at which a condition holds.
+func runWhere(p *ir.Plan, when *ir.Expr) *ir.Plan {
+	for _, k := range p.Kernels {
+		k.When = when
+	}
+	for _, b := range p.Buffers {
+		if b.Kind == ir.TempBuffer {
+			b.When = when
+		}
+	}
+	return p
 }
 
 // boundsIn is the part of a condition that bounds sizes from below or above; nil if there is
@@ -179,37 +243,45 @@ func withSizes(g *ir.Graph, other func(int64) int64) *ir.Graph {
 	return out
 }
 
-// joinPlans is a plan that runs the kernels of first where when holds, and those of second where otherwise, its
-// opposite, holds. Both are plans of one graph, so they share the buffers of inputs and results, of which each has its own parts.
-func joinPlans(first, second *ir.Plan, when, otherwise *ir.Expr) *ir.Plan {
+// joinPlans makes one plan of plans of one graph, of which one runs at any sizes. They share the buffers of inputs and results,
+// of which each has its own parts.
+func joinPlans(plans []*ir.Plan) *ir.Plan {
+	first := plans[0]
 	out := &ir.Plan{Graph: first.Graph, Buffers: first.Buffers, Kernels: first.Kernels, Refused: first.Refused}
-	names, slots := map[string]bool{}, 0
+	names := map[string]bool{}
 	for _, k := range first.Kernels {
-		k.When, names[k.Name] = when, true
+		names[k.Name] = true
 	}
-	for _, b := range first.Buffers {
-		if b.Kind == ir.TempBuffer {
-			b.When, slots = when, max(slots, b.Slot+1)
+	for _, p := range plans[1:] {
+		is, slots := map[*ir.Buffer]*ir.Buffer{}, slotsOf(out)
+		for i, b := range p.Buffers {
+			if b.Kind != ir.TempBuffer {
+				is[b] = out.Buffers[i]
+				is[b].Parts = append(is[b].Parts, b.Parts...)
+				continue
+			}
+			b.Index, b.Slot, is[b] = len(out.Buffers), b.Slot+slots, b
+			out.Buffers = append(out.Buffers, b)
 		}
-	}
-	is := map[*ir.Buffer]*ir.Buffer{}
-	for i, b := range second.Buffers {
-		if b.Kind != ir.TempBuffer {
-			is[b] = first.Buffers[i]
-			is[b].Parts = append(is[b].Parts, b.Parts...)
-			continue
+		for _, k := range p.Kernels {
+			k.Name = uniqueName(names, k.Name)
+			for _, a := range k.Args {
+				a.Buffer = is[a.Buffer]
+			}
+			out.Kernels = append(out.Kernels, k)
 		}
-		b.Index, b.Slot, b.When, is[b] = len(out.Buffers), b.Slot+slots, otherwise, b
-		out.Buffers = append(out.Buffers, b)
-	}
-	for _, k := range second.Kernels {
-		k.When, k.Name = otherwise, uniqueName(names, k.Name)
-		for _, a := range k.Args {
-			a.Buffer = is[a.Buffer]
-		}
-		out.Kernels = append(out.Kernels, k)
 	}
 	return out
+}
+
+// slotsOf is the number of slots that the temporaries of a plan take.
+func slotsOf(p *ir.Plan) (n int) {
+	for _, b := range p.Buffers {
+		if b.Kind == ir.TempBuffer {
+			n = max(n, b.Slot+1)
+		}
+	}
+	return n
 }
 
 // uniqueName makes a name that no kernel has yet from the given one.

@@ -1,7 +1,9 @@
 package fuse
 
 import (
+	"maps"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -58,10 +60,11 @@ func bothWays(t *testing.T, g *ir.Graph) (opts Options, work, other *ir.Graph) {
 	opts = Options{Device: ir.Devices()[0]}
 	work, err := Normalize(g, opts)
 	require.NoError(t, err)
-	other, err = alternative(g, work, opts)
+	others, err := otherGraphs(g, work, opts)
 	require.NoError(t, err)
-	require.NotNil(t, other.For, g.Name)
-	return opts, work, other
+	require.Len(t, others, 1, g.Name)
+	require.NotNil(t, others[0].For, g.Name)
+	return opts, work, others[0]
 }
 
 // TestJoinedPlans: the kernels of both plans give the interpreter's results, where the condition holds and where
@@ -71,7 +74,7 @@ func TestJoinedPlans(t *testing.T) {
 		g := parse(t, src)
 		opts, work, other := bothWays(t, g)
 		when := ir.Apply(ir.OpEq, ir.Apply(ir.OpMod, ir.Sym("K"), ir.IntConst(2)), ir.IntConst(0))
-		p := joinPlans(formed(work, opts, nil).plan(), formed(other, opts, nil).plan(), when, ir.Apply(ir.OpNot, when))
+		p := joinPlans([]*ir.Plan{runWhere(formed(work, opts, nil).plan(), when), runWhere(formed(other, opts, nil).plan(), ir.Apply(ir.OpNot, when))})
 		require.NoError(t, ir.VerifyPlan(p), src)
 		for _, sizes := range []map[string]int64{{"M": 5, "K": 7, "N": 3}, {"M": 9, "K": 8, "N": 11}, {"M": 16, "K": 1, "N": 8}} {
 			inputs, err := drawInputs(g, sizes, 3)
@@ -114,4 +117,47 @@ func TestVariantsThatNoSizeTakes(t *testing.T) {
 		assert.Greater(t, seen, 100, src)
 	}
 	assert.Positive(t, fewer)
+}
+
+// TestLongReductionsAlone: a size at which a reduction is long has the kernels of long reductions for what depends on
+// it, and those of the usual sizes for all else, whichever of several sizes it is. Attention over a long cache is cut
+// into chunks at any size, and so changes nothing.
+func TestLongReductionsAlone(t *testing.T) {
+	const src = `@bench(N=512, K=4096, E=4096, T=600) graph g(x: f32[N], z: f32[3, K], h: bf16[1, E], w: bf16[E, E],
+		q: bf16[8, 1, 128], k: bf16[8, T, 128], v: bf16[8, T, 128]) -> (s: f32[], m: f32[3], y: bf16[1, E], a: bf16[8, 1, 128]) {
+		s = sum(x * x)
+		m = max(z, axis=1)
+		y = h @ w
+		a = attention(q, k, v)
+	}`
+	p, err := Plan(parse(t, src), Options{})
+	require.NoError(t, err)
+	const long = 1 << 22
+	kernels := func(sizes map[string]int64) map[string]int { // that each result takes
+		out := map[string]int{}
+		for _, k := range p.At(sizes).Kernels {
+			for _, at := range k.Args {
+				name, _, _ := strings.Cut(at.Buffer.Value.Name, "_")
+				if at.Write {
+					out[name]++
+				}
+			}
+		}
+		return out
+	}
+	usual := map[string]int64{"N": 512, "K": 4096, "E": 4096, "T": 600}
+	want := kernels(usual)
+	for name, result := range map[string]string{"N": "s", "K": "m", "T": "a"} {
+		sizes := maps.Clone(usual)
+		sizes[name] = long
+		got := kernels(sizes)
+		if name != "T" {
+			assert.Greater(t, got[result], want[result], "%s is long", name)
+		}
+		for other, n := range want {
+			if other != result {
+				assert.Equal(t, n, got[other], "kernels of %s where %s is long", other, name)
+			}
+		}
+	}
 }

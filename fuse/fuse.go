@@ -28,15 +28,15 @@ func Plan(g *ir.Graph, opts Options) (*ir.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	other, err := alternative(g, work, opts)
+	others, err := otherGraphs(g, work, opts)
 	if err != nil {
 		return nil, err
 	}
 	var plan *ir.Plan
-	if other == nil {
+	if len(others) == 0 {
 		plan = formed(work, opts, nil).plan()
 	} else {
-		plan = planForAll(work, other, opts)
+		plan = planForAll(work, others, opts)
 	}
 	if err := ir.VerifyPlan(plan); err != nil {
 		panic("BUG: " + err.Error())
