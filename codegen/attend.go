@@ -3,6 +3,7 @@ package codegen
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/fusec/fusec/codegen/skeleton"
 	"github.com/fusec/fusec/codegen/spell"
@@ -158,8 +159,11 @@ func (e *attendEmitter) fetchPanel(p panel) {
 	e.line("const int chunk = first + threadIdx.x;")
 	e.placeInPanel(p)
 	if p.o.Wide {
-		read, offset := e.wideRead(p)
-		e.noted(read.Span, "copy_async(&panel.at[line][column], %s + (inside ? %s : 0), inside);", e.args[read.Arg], offset)
+		read, tensor, offset := e.wideRead(p)
+		if offset != "" {
+			tensor = fmt.Sprintf("%s + (inside ? %s : 0)", tensor, offset)
+		}
+		e.noted(read.Span, "copy_async(&panel.at[line][column], %s, inside);", tensor)
 	} else {
 		e.panelElements(p)
 	}
@@ -178,19 +182,55 @@ func (e *attendEmitter) placeInPanel(p panel) {
 	}
 }
 
-// wideRead writes the place of a thread's chunk of a wide operand, and whether it is inside. It returns the read,
-// and the offset in its tensor.
-func (e *attendEmitter) wideRead(p panel) (read *ir.Expr, offset string) {
+// wideRead writes whether a thread's chunk of a wide operand is inside. It returns the read that the chunk is, its tensor, and
+// the offset at which it lies if it is inside. Of an operand whose elements lie in several tensors, the tensor is a
+// pointer to the chunk in the one that has it, without an offset.
+func (e *attendEmitter) wideRead(p panel) (read *ir.Expr, tensor, offset string) {
 	e.line("const INDEX at_%s = origin + line, at_%s = column;", p.row, p.lane)
-	read = directRead(p.o.Value)
-	e.take(p.rows, "at_"+p.row, read.Args[0], read.Guard)
-	e.take(p.lanes, "at_"+p.lane, read.Args[0])
+	reads, conditions, _ := ir.JoinedReads(p.o.Value)
+	uses := slices.Clone(conditions)
+	for _, r := range reads {
+		uses = append(uses, r.Args[0], r.Guard)
+	}
+	e.take(p.rows, "at_"+p.row, uses...)
+	e.take(p.lanes, "at_"+p.lane, uses...)
+	read = reads[0]
+	if len(conditions) > 0 {
+		start, there := e.joined(p.o.Value)
+		e.line("const bool inside = %s && (%s);", p.inside(), there)
+		e.line("const auto *from = inside ? %s : %s;", start, e.args[read.Arg])
+		return read, "from", ""
+	}
 	guard, offset := e.access(read, read.Guard, read.Args[0])
 	if guard != "" {
 		guard = " && " + guard
 	}
 	e.line("const bool inside = %s%s;", p.inside(), guard)
-	return read, offset
+	return read, e.args[read.Arg], offset
+}
+
+// joined writes where the elements of an operand lie, which one of several tensors has, and the condition that one has them.
+func (e *attendEmitter) joined(x *ir.Expr) (start, there string) {
+	x = ir.Unconverted(x)
+	if x.Op == ir.OpRead {
+		guard, offset := e.access(x, x.Guard, x.Args[0])
+		if guard == "" {
+			guard = "true"
+		}
+		return fmt.Sprintf("%s + %s", e.args[x.Arg], offset), guard
+	}
+	condition := e.s.Expr(x.Args[0])
+	if x.Args[2].IsConst(0) {
+		start, there = e.joined(x.Args[1])
+		return start, fmt.Sprintf("%s && (%s)", condition, there)
+	}
+	if x.Args[1].IsConst(0) {
+		start, there = e.joined(x.Args[2])
+		return start, fmt.Sprintf("!%s && (%s)", condition, there)
+	}
+	one, inOne := e.joined(x.Args[1])
+	other, inOther := e.joined(x.Args[2])
+	return fmt.Sprintf("(%s ? %s : %s)", condition, one, other), fmt.Sprintf("(%s ? %s : %s)", condition, inOne, inOther)
 }
 
 func (p panel) inside() string {

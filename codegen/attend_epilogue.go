@@ -13,15 +13,17 @@ func (e *attendEmitter) attendEpilogue(a *ir.Attend) {
 	e.line("#pragma unroll")
 	e.open("for (int turn = 0; turn < 2; ++turn)")
 	e.line("const bool inside = origin_m + warp_m + lane / 4 + 8 * turn < extent_m;")
-	e.line("const INDEX at_m = row[turn];")
+	uses := sectionRoots(row)
+	uses = append(uses, definitions(e.v.Locals)...)
+	if anyOf(a.M, e.used(uses)) {
+		e.line("const INDEX at_m = row[turn];")
+	}
 	if a.Max != nil {
 		e.line("const bool none = stream.top[turn] == -infinity() && extent_n > 0;")
 		e.line("// A NaN is no largest logit of the threads, but their sum has it.")
 		e.line("[[maybe_unused]] const float top = none && stream.sum[turn] != stream.sum[turn] ? nan32() : stream.top[turn];")
 		e.line("[[maybe_unused]] const float total = none ? nan32() : stream.sum[turn];")
 	}
-	uses := sectionRoots(row)
-	uses = append(uses, definitions(e.v.Locals)...)
 	e.take(a.M, "at_m", uses...)
 	if a.Max != nil {
 		e.place[a.Max.Result] = "top"

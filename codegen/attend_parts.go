@@ -29,11 +29,14 @@ func (e *attendEmitter) readPart(p panel, chunks string) {
 	e.open("for (int c = 0; c < %s; ++c)", chunks)
 	e.chunkPlace(p)
 	if p.o.Wide {
-		read, offset := e.wideRead(p)
+		read, tensor, offset := e.wideRead(p)
+		if offset != "" {
+			tensor += " + " + offset
+		}
 		e.line("Vec<float, 4> low{}, high{};")
 		e.open("if (inside)")
-		e.noted(read.Span, "low = *reinterpret_cast<const Vec<float, 4> *>(%s + %s);", e.args[read.Arg], offset)
-		e.noted(read.Span, "high = *reinterpret_cast<const Vec<float, 4> *>(%s + %s + 4);", e.args[read.Arg], offset)
+		e.noted(read.Span, "low = *reinterpret_cast<const Vec<float, 4> *>(%s);", tensor)
+		e.noted(read.Span, "high = *reinterpret_cast<const Vec<float, 4> *>(%s + 4);", tensor)
 		e.close()
 		e.line("#pragma unroll")
 		e.line("for (int v = 0; v < 4; ++v) to[c][v] = low.v[v], to[c][v + 4] = high.v[v];")

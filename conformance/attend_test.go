@@ -68,7 +68,7 @@ func attendFamilies(t testing.TB) []family {
 	chunked := family{name: "attend in chunks", rows: rowsOf(inChunks, verbatim), sizes: [][]int64{{3, 2900}, {70, 2817}}, symbols: []string{"L", "S"},
 		planned: []string{"sm_90a", "sm_80"}, plan: func(p *ir.Plan) bool { return isAttend(p.Launched()[0]) && len(p.Launched()) > 1 },
 		on: []pass{{engine: "gpu"}, {engine: "sm_90a"}, {engine: "sm_80"}}, compile: onAll(true, "sm_90a", "sm_80")}
-	return []family{streams, none, chunked, wideStreams(t, string(text))}
+	return []family{streams, none, chunked, wideStreams(t, string(text)), joinedFamily()}
 }
 
 // wideStreams are attention of f32, whose elements tensor cores multiply as sums of bf16: exact, and of two parts

@@ -203,12 +203,38 @@ const tableBytes = 2048
 func (lo attendKernel) tileOperand(o *ir.Operand, rows, lanes []*ir.Range, t ir.DType, needs *algebra.Needs) {
 	read := directRead(form.Stripped(o.Value))
 	lane := algebra.Innermost(lanes)
+	reads := copiedReads(o.Value, t, lanes)
+	if read == nil && len(reads) > 0 {
+		read = reads[0]
+	}
 	o.KLast = read == nil || len(rows) == 0 || algebra.UnitStride(read, lane) || !algebra.UnitStride(read, algebra.Innermost(rows))
-	if read = storedRead(form.Stripped(o.Value), t); !needs.Assume || read == nil ||
-		read.Guard != nil && (algebra.DependsOnAny(read.Guard, algebra.RangeSet(lanes)) || !read.Fill.IsConst(0)) {
+	if !needs.Assume || len(reads) == 0 {
 		return
 	}
-	o.Wide = needs.Try(operandVector, []*ir.Expr{read.Args[0], lane.Extent}, func(f ir.Facts) bool {
-		return algebra.Contiguous(read.Args[0], lane, operandVector, f) && ir.Multiple(lane.Extent, operandVector, f)
+	sizes := []*ir.Expr{lane.Extent}
+	for _, r := range reads {
+		sizes = append(sizes, r.Args[0])
+	}
+	o.Wide = needs.Try(operandVector, sizes, func(f ir.Facts) bool {
+		return ir.Multiple(lane.Extent, operandVector, f) && !slices.ContainsFunc(reads, func(r *ir.Expr) bool {
+			return !algebra.Contiguous(r.Args[0], lane, operandVector, f)
+		})
 	})
+}
+
+// copiedReads returns the reads of an operand whose elements are stored in type t in one of several tensors, or in one: threads
+// may copy them as they lie, since which of them it is, and whether it is there, is the same along the lanes. Nil if
+// they may not.
+func copiedReads(value *ir.Expr, t ir.DType, lanes []*ir.Range) []*ir.Expr {
+	along := algebra.RangeSet(lanes)
+	reads, conditions, ok := ir.JoinedReads(form.Stripped(value))
+	if !ok || slices.ContainsFunc(conditions, func(c *ir.Expr) bool { return algebra.DependsOnAny(c, along) || algebra.ReadsMemory(c) }) {
+		return nil
+	}
+	for _, r := range reads {
+		if storedRead(r, t) == nil || r.Guard != nil && (algebra.DependsOnAny(r.Guard, along) || !r.Fill.IsConst(0)) {
+			return nil
+		}
+	}
+	return reads
 }

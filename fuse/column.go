@@ -5,6 +5,7 @@ import (
 
 	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/fuse/forecast"
+	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -27,7 +28,7 @@ func (lo columnKernel) flatVariants() []*ir.Variant {
 	if len(lo.k.Cols) == 0 && lo.streams() > mostStreams {
 		vector = 1
 	}
-	one := lo.oneGather(sections, lane, vector)
+	one := append(lo.oneGather(sections, lane, vector), lo.fewHeavy(sections, lane, vector)...)
 	halves := len(lo.k.Cols) > 0 && lo.loopsColumns(algebra.Product(lo.k.Cols)) // few columns, or a window for each row
 	flat := lo.aligned(along{sections: sections, lane: lane, vector: vector, halves: halves}, false, func(vector int) (ir.Schedule, *ir.Expr) {
 		s := ir.Schedule{Mapping: ir.FlatMapping, Threads: flatThreads, Vector: vector}
@@ -114,14 +115,16 @@ func (lo columnKernel) overlaps(least float64) bool {
 }
 
 // fewColumns are the variants for a number of columns that depends on symbols, for the sizes at which it is as
-// small as loopsColumns accepts of a constant. There are none if the default sizes have more columns.
+// small as loopsColumns accepts of a constant, and rows are enough for a block on each multiprocessor: threads that share
+// columns wait less where they are fewer. There are none if the default sizes have more columns.
 func (lo columnKernel) fewColumns(a along) []*ir.Variant {
 	n := algebra.Product(lo.k.Cols)
 	if n.Op == ir.OpConst || lo.hasScan() || algebra.PointsAt(lo.k.Cols, lo.sizes) > threadColumns {
 		return nil
 	}
 	return lo.aligned(a, false, func(vector int) (ir.Schedule, *ir.Expr) {
-		return ir.Schedule{Mapping: ir.FlatMapping, Threads: flatThreads, Vector: vector}, algebra.AtMostSize(n, threadColumns)
+		many := algebra.AtLeastSize(algebra.Product(lo.k.Rows), int64(ir.ReferenceSMs*flatThreads*vector))
+		return ir.Schedule{Mapping: ir.FlatMapping, Threads: flatThreads, Vector: vector}, algebra.And(algebra.AtMostSize(n, threadColumns), many)
 	})
 }
 
@@ -135,6 +138,28 @@ func (lo columnKernel) oneGather(sections []*ir.Section, lane *ir.Range, vector 
 		few := ir.Apply(ir.OpLe, algebra.Product(lo.k.Rows), ir.IntConst(int64(ir.ReferenceSMs*forecast.ThreadsSM*vector)))
 		return ir.Schedule{Mapping: ir.FlatMapping, Threads: pointThreads, Vector: vector}, few
 	})
+}
+
+// heavyPoint is the work, in issue slots, of one result of a point from which points take longer one after the other in a
+// thread than side by side, whatever their vectors save: four sines, as a rotation of a head has.
+const heavyPoint = 80
+
+// fewHeavy are the variants of heavy points so few that the device runs a thread for each at the same time. Random numbers
+// come in vectors, so their points stay together.
+func (lo columnKernel) fewHeavy(sections []*ir.Section, lane *ir.Range, vector int) []*ir.Variant {
+	heavy := slices.ContainsFunc(lo.roots(), func(r root) bool { return form.WorkOf(*r.expr) >= heavyPoint })
+	if len(lo.k.Cols) > 0 || vector == 1 || !heavy || lo.draws() {
+		return nil
+	}
+	return lo.aligned(along{sections: sections, lane: lane, vector: 1}, false, func(vector int) (ir.Schedule, *ir.Expr) {
+		few := algebra.AtMostSize(algebra.Product(lo.k.Rows), int64(ir.ReferenceSMs*forecast.ThreadsSM))
+		return ir.Schedule{Mapping: ir.FlatMapping, Threads: pointThreads, Vector: vector}, few
+	})
+}
+
+// draws reports whether the kernel draws random numbers.
+func (lo columnKernel) draws() bool {
+	return slices.ContainsFunc(lo.roots(), func(r root) bool { return ir.Has(*r.expr, ir.OpRandom, ir.OpRandom16) })
 }
 
 // streams is the number of tensors with an element for each point.

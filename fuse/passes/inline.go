@@ -1,6 +1,7 @@
 package passes
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
@@ -22,11 +23,13 @@ const (
 // inlineCheap substitutes pointwise values into their readers where computing
 // them again costs less than writing and reading them.
 func inlineCheap(g *ir.Graph) {
-	readers, sizes, unwritten := countReaders(g), algebra.DefaultSizes(g), form.NewRecogniser(g).Unwritten()
+	readers, sizes, recognised := countReaders(g), algebra.DefaultSizes(g), form.NewRecogniser(g)
+	unwritten := recognised.Unwritten()
 	inlined, multiplied, written := map[*ir.Value]form.Cost{}, operandsOf(g), tileOperands(g, sizes)
 	products := map[*ir.Value]bool{} // sums of products that nothing else reads, and that are written
 	folded := map[*ir.Value]bool{}   // all reductions of that kind
 	copied := copiedOperands(g, sizes)
+	maps.Copy(copied, joinedParts(g, recognised))
 	for _, v := range g.Values {
 		if v.Body == nil {
 			continue

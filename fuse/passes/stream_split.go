@@ -40,24 +40,7 @@ func splitStreams(g *ir.Graph) {
 // chunkOfKeys is the keys that a block should take; 0 where the stream should stay whole.
 func chunkOfKeys(g *ir.Graph, s *form.Stream) int64 {
 	sizes := algebra.DefaultSizes(g)
-	_, key, _ := s.Sides()
-	value := form.AxesIn(s.Out, s.Value)
-	queries, blocks := ir.IntConst(1), 1.0
-	for _, r := range algebra.Widened(s.Out.Axes) {
-		switch {
-		case s.Own[r]:
-		case value[r]:
-			group := algebra.GroupOf(r, g.Facts(), s.Value)
-			for d, a := range s.Score.Args {
-				if a.Op == ir.OpRange && a.Range == r {
-					group = min(group, algebra.GroupOf(s.Score.From.Axes[d], g.Facts(), key))
-				}
-			}
-			blocks *= algebra.Estimate(r.Extent, sizes) / float64(group)
-		default:
-			queries = ir.Simplify(ir.Apply(ir.OpMul, queries, r.Extent), g.Facts())
-		}
-	}
+	queries, blocks := queriesOf(g, s), headsOf(g, s, sizes)
 	keys := algebra.Estimate(s.Keys[0].Extent, sizes)
 	if !forecast.FewQueries(queries) {
 		return chunkOfTiles(g, s, queries, blocks, sizes)
@@ -70,6 +53,36 @@ func chunkOfKeys(g *ir.Graph, s *form.Stream) int64 {
 		chunk *= 2
 	}
 	return chunk
+}
+
+// queriesOf is the number of queries of each head.
+func queriesOf(g *ir.Graph, s *form.Stream) *ir.Expr {
+	queries, value := ir.IntConst(1), form.AxesIn(s.Out, s.Value)
+	for _, r := range algebra.Widened(s.Out.Axes) {
+		if !s.Own[r] && !value[r] {
+			queries = ir.Simplify(ir.Apply(ir.OpMul, queries, r.Extent), g.Facts())
+		}
+	}
+	return queries
+}
+
+// headsOf is the number of heads that have keys of their own, at the given sizes.
+func headsOf(g *ir.Graph, s *form.Stream, sizes map[string]int64) float64 {
+	_, key, _ := s.Sides()
+	heads, value := 1.0, form.AxesIn(s.Out, s.Value)
+	for _, r := range algebra.Widened(s.Out.Axes) {
+		if s.Own[r] || !value[r] {
+			continue
+		}
+		group := algebra.GroupOf(r, g.Facts(), s.Value)
+		for d, a := range s.Score.Args {
+			if a.Op == ir.OpRange && a.Range == r {
+				group = min(group, algebra.GroupOf(s.Score.From.Axes[d], g.Facts(), key))
+			}
+		}
+		heads *= algebra.Estimate(r.Extent, sizes) / float64(group)
+	}
+	return heads
 }
 
 // chunkOfTiles is the keys that a block should take if tiles of queries, in all heads, are fewer than the
