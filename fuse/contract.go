@@ -130,13 +130,21 @@ func (lo productKernel) contractVariant(c ir.Contract, aligned sides) (v *ir.Var
 	return v, any || c.A.Wide
 }
 
+// fewTogether is the rows of an operand that several others are multiplied by from which tiles pay, however empty. Nothing else
+// reads these others once for all rows: mappings for few rows multiply two operands.
+const fewTogether = 2
+
 // worthTiles is the condition that tiles pay: both sides have at least the given number of
 // rows.
 func (lo productKernel) worthTiles(c *ir.Contract, least int64) *ir.Expr {
+	rows := least
+	if len(c.B) > 1 {
+		rows = fewTogether
+	}
 	atLeast := func(ranges []*ir.Range, n int64) *ir.Expr {
 		return ir.Apply(ir.OpLe, ir.IntConst(n), algebra.Product(ranges))
 	}
-	return algebra.And(algebra.And(atLeast(c.M, least), atLeast(c.N, least)), atLeast(lo.columns(), contractColumns))
+	return algebra.And(algebra.And(atLeast(c.M, rows), atLeast(c.N, least)), atLeast(lo.columns(), contractColumns))
 }
 
 // operand chooses how one side is read: along which of its ranges it is contiguous, and whether
