@@ -47,7 +47,7 @@ func otherGraphs(g, work *ir.Graph, opts Options) ([]*ir.Graph, error) {
 // number; sizes beside it are as usual in it.
 func longAlternatives(g, work *ir.Graph, opts Options) (out []*ir.Graph, err error) {
 	var before *ir.Expr // the sizes of the alternatives so far
-	for _, long := range longReductions(work) {
+	for _, long := range longReductions(g, work) {
 		rewritten, err := Normalize(long.among(g), opts)
 		if err != nil {
 			return nil, err
@@ -76,12 +76,21 @@ type longSize struct {
 	when    *ir.Expr
 }
 
-// longReductions is the sizes of the reductions of a graph, as passes have rewritten it, that may be long and have few results,
-// and are short at the default sizes. Results are few if a block for each leaves half of the multiprocessors idle.
-func longReductions(work *ir.Graph) (out []longSize) {
-	sizes := algebra.DefaultSizes(work)
+// longReductions is the sizes of the reductions of a graph that may be long and have few results, and are short at the default
+// sizes. Results are few if a block for each leaves half of the multiprocessors idle. Passes have left these reductions as
+// they are: what they have cut already, as the keys of attention, has chunks at all sizes.
+func longReductions(g, work *ir.Graph) (out []longSize) {
+	sizes, whole := algebra.DefaultSizes(g), map[string]*ir.Expr{}
 	for _, v := range work.Values {
+		if v.Reduce != nil {
+			whole[v.Name] = algebra.Product(v.Reduce.Ranges)
+		}
+	}
+	for _, v := range g.Values {
 		if v.Reduce == nil || 2*form.RowsAt(v, sizes) >= ir.ReferenceSMs || algebra.PointsAt(v.Reduce.Ranges, sizes) >= forecast.SplitLeast {
+			continue
+		}
+		if left := whole[v.Name]; left == nil || !ir.SameSize(left, algebra.Product(v.Reduce.Ranges)) {
 			continue
 		}
 		points := algebra.Product(v.Reduce.Ranges)
@@ -89,7 +98,7 @@ func longReductions(work *ir.Graph) (out []longSize) {
 		if len(symbols) == 0 {
 			continue
 		}
-		when := ir.Simplify(ir.Apply(ir.OpLe, ir.IntConst(forecast.SplitLeast), points), work.Facts())
+		when := ir.Simplify(ir.Apply(ir.OpLe, ir.IntConst(forecast.SplitLeast), points), g.Facts())
 		i := slices.IndexFunc(out, func(l longSize) bool { return slices.Equal(l.symbols, symbols) })
 		if i < 0 {
 			out = append(out, longSize{symbols, when})
