@@ -12,6 +12,7 @@ import (
 type columnEmitter struct {
 	laneEmitter
 	pipelined bool // columns are prefetched to shared memory
+	awaited   bool // the blocks of the cluster have begun
 	single    bool // of the reads that fetch several columns together, one column is worked on at a time
 }
 
@@ -33,7 +34,10 @@ func (e *columnEmitter) sections(pass func(int, *ir.Section)) {
 			pass(i, sec)
 			continue
 		}
-		if e.stays {
+		switch {
+		case e.stays && e.shared():
+			e.open("if (rank == 0 && group == 0 && n > 0)")
+		case e.stays:
 			e.open("if (group == 0 && n > 0)")
 		}
 		e.rowValues(sectionRoots(sec))
@@ -105,7 +109,7 @@ func columnDefines(v *ir.Variant) string {
 func (e *columnEmitter) columns(uses []*ir.Expr, body func()) {
 	e.line("#pragma unroll")
 	e.open("for (int u = 0; u < %s; ++u)", e.items())
-	e.line("[[maybe_unused]] const INDEX c = base + (INDEX)u * COL_THREADS;")
+	e.line("[[maybe_unused]] const INDEX c = base + (INDEX)u * %s;", e.groupStep())
 	if !e.whole {
 		e.line("if (c >= %s) continue;", e.s.Expr(product(extents(e.k.Cols))))
 	}

@@ -12,10 +12,16 @@ func newColumnGroup(e *emitter) *columnEmitter {
 	return &columnEmitter{laneEmitter: laneEmitter{emitter: e, stays: true}}
 }
 
-// group writes a kernel whose blocks have all columns of their rows.
+// group writes a kernel whose blocks, or clusters, have all columns of their rows.
 func (e *columnEmitter) group() {
+	block := "(INDEX)" + e.block
+	if e.shared() {
+		block = "(INDEX)(blockIdx.x / CLUSTER)"
+		e.line("cluster_arrive(); // waited for before the first exchange")
+		e.line("const int rank = cluster_rank();")
+	}
 	e.groupShape()
-	e.line("const INDEX t = %s * LANES + threadIdx.x %% LANES;", "(INDEX)"+e.block)
+	e.line("const INDEX t = %s * LANES + threadIdx.x %% LANES;", block)
 	e.flatPoint("return", true)
 	e.sections(func(number int, sec *ir.Section) {
 		if len(sec.Scans()) > 0 {
@@ -24,6 +30,17 @@ func (e *columnEmitter) group() {
 			e.groupPass(number, sec)
 		}
 	})
+}
+
+// shared reports whether the blocks of a cluster share the columns of their rows.
+func (e *columnEmitter) shared() bool { return e.v.Schedule.Cluster > 1 }
+
+// groupStep is how many columns further the next one of a thread is.
+func (e *columnEmitter) groupStep() string {
+	if e.shared() {
+		return "CLUSTER * COL_THREADS"
+	}
+	return "COL_THREADS"
 }
 
 // groupShape writes which rows and columns of the block a thread has.
@@ -47,7 +64,11 @@ func (e *columnEmitter) groupPass(number int, sec *ir.Section) {
 }
 
 func groupDefines(v *ir.Variant) string {
-	return fmt.Sprintf("#define COL_THREADS %d\n#define ITEMS %d\n", v.Schedule.ColThreads, v.Schedule.Unroll)
+	text := fmt.Sprintf("#define COL_THREADS %d\n#define ITEMS %d\n", v.Schedule.ColThreads, v.Schedule.Unroll)
+	if n := v.Schedule.Cluster; n > 1 {
+		text += fmt.Sprintf("#define CLUSTER %d\n", n)
+	}
+	return text
 }
 
 // groupBlocks is the number of blocks; ColThreads of the threads of a block share a vector of rows.
@@ -74,14 +95,18 @@ func (e *columnEmitter) groupStream(sec *ir.Section, full []*ir.Local, body func
 		e.line("[[maybe_unused]] constexpr int n = VECTOR;")
 	}
 	conds, limit := e.prefix(sec, full, cols)
-	e.line("const INDEX whole = %s - (ITEMS - 1) * COL_THREADS;", limit)
-	e.line("INDEX base = group;")
+	step, start := e.groupStep(), "group"
+	if e.shared() {
+		start = "rank * COL_THREADS + group"
+	}
+	e.line("const INDEX whole = %s - (ITEMS - 1) * %s;", limit, step)
+	e.line("INDEX base = %s;", start)
 	e.inside(conds, func() {
-		e.open("for (; base < whole; base += ITEMS * COL_THREADS)")
+		e.open("for (; base < whole; base += ITEMS * %s)", step)
 		body()
 		e.close()
 	})
-	e.open("for (; base < %s; base += ITEMS * COL_THREADS)", cols)
+	e.open("for (; base < %s; base += ITEMS * %s)", cols, step)
 	body()
 	e.close()
 	e.close()
@@ -133,8 +158,12 @@ func (e *columnEmitter) groupMerge(folds []*ir.Fold, states map[*ir.Fold]string)
 	if len(folds) == 0 {
 		return
 	}
-	slots, totals := make([]string, len(folds)), make([]string, len(folds))
+	slots, totals, parts := make([]string, len(folds)), make([]string, len(folds)), make([]string, len(folds))
 	for i, f := range folds {
+		if e.shared() {
+			parts[i] = e.names.Fresh(f.Result.Name + "_parts")
+			e.line("__shared__ %s %s[CLUSTER][LANES][VECTOR];", foldType(f), parts[i])
+		}
 		slots[i], totals[i] = e.names.Fresh(f.Result.Name+"_slots"), e.names.Fresh(f.Result.Name+"_totals")
 		e.line("__shared__ %s %s[MERGED][LANES][VECTOR], %s[LANES][VECTOR];", foldType(f), slots[i], totals[i])
 		e.line("#pragma unroll")
@@ -144,6 +173,10 @@ func (e *columnEmitter) groupMerge(folds []*ir.Fold, states map[*ir.Fold]string)
 		e.close()
 	}
 	e.line("__syncthreads();")
+	if e.shared() && !e.awaited {
+		e.line("cluster_wait();")
+		e.awaited = true
+	}
 	e.open("for (int at = threadIdx.x; at < LANES * VECTOR; at += THREADS)")
 	for i, f := range folds {
 		total := e.names.Fresh(slots[i] + "_total")
@@ -151,9 +184,17 @@ func (e *columnEmitter) groupMerge(folds []*ir.Fold, states map[*ir.Fold]string)
 		e.line("#pragma unroll")
 		e.line("for (int g = 1; g < MERGED; ++g) %[1]s = %[2]s::apply(%[1]s, %[3]s[g][at / VECTOR][at %% VECTOR]);",
 			total, foldClass(f.Op), slots[i])
-		e.line("%s[at / VECTOR][at %% VECTOR] = %s;", totals[i], total)
+		if e.shared() {
+			e.line("#pragma unroll")
+			e.line("for (int peer = 0; peer < CLUSTER; ++peer) send(&%s[rank][at / VECTOR][at %% VECTOR], %s, peer);", parts[i], total)
+		} else {
+			e.line("%s[at / VECTOR][at %% VECTOR] = %s;", totals[i], total)
+		}
 	}
 	e.close()
+	if e.shared() {
+		e.peerMerge(folds, parts, totals)
+	}
 	e.line("__syncthreads();")
 	for i, f := range folds {
 		name := e.names.Fresh(f.Result.Name)
@@ -169,4 +210,21 @@ func (e *columnEmitter) groupMerge(folds []*ir.Fold, states map[*ir.Fold]string)
 		e.close()
 		e.place[f.Result] = name + "[v]"
 	}
+}
+
+// peerMerge merges the totals of the blocks of a cluster, in their order, in each of them. No block may send before all have begun,
+// and none reads before all have sent.
+func (e *columnEmitter) peerMerge(folds []*ir.Fold, parts, totals []string) {
+	e.line("cluster_arrive();")
+	e.line("cluster_wait();")
+	e.open("for (int at = threadIdx.x; at < LANES * VECTOR; at += THREADS)")
+	for i, f := range folds {
+		total := e.names.Fresh(parts[i] + "_total")
+		e.line("%s %s = %s[0][at / VECTOR][at %% VECTOR];", foldType(f), total, parts[i])
+		e.line("#pragma unroll")
+		e.line("for (int peer = 1; peer < CLUSTER; ++peer) %[1]s = %[2]s::apply(%[1]s, %[3]s[peer][at / VECTOR][at %% VECTOR]);",
+			total, foldClass(f.Op), parts[i])
+		e.line("%s[at / VECTOR][at %% VECTOR] = %s;", totals[i], total)
+	}
+	e.close()
 }

@@ -70,7 +70,7 @@ func columnStrategies() map[ir.Strategy]spelled {
 		ir.ColumnPipeline: {traits: column, body: func(e *emitter) { newColumn(e, true).kernel() },
 			preludes: scanPreludes, defines: columnPipelineDefines, blocks: columnBlocks, shared: columnsShared},
 		ir.ColumnGroup: {traits: column, body: func(e *emitter) { newColumnGroup(e).group() },
-			preludes: scanPreludes, defines: groupDefines, blocks: groupBlocks},
+			preludes: scanPreludes, defines: groupDefines, blocks: groupBlocks, perCluster: true},
 		ir.ColumnChain: {traits: posted, body: func(e *emitter) { newColumnChain(e).kernel() },
 			preludes: chainPreludes, defines: chainDefines, blocks: chainBlocks, own: chainOwn},
 		ir.ColumnSlab: {traits: posted, body: func(e *emitter) { newColumnSlab(e).kernel() },

@@ -25,7 +25,7 @@ import (
 func families(t testing.TB) []family {
 	return slices.Concat(programFamilies(t), rowFamilies(), foldFamilies(), productFamilies(), sliceFamilies(), tileFamilies(),
 		networkFamilies(t), attendFamilies(t), chainFamilies(t), moveFamilies(), placeFamilies(), checkFamilies(), scatterFamilies(),
-		windowFamilies(), oddRowFamilies(), acrossFamilies(), shortScanFamilies(), aloneFamilies(), concatFamilies(), overFamilies(),
+		windowFamilies(), oddRowFamilies(), acrossFamilies(), shortScanFamilies(), aloneFamilies(), concatFamilies(), []family{clusterFamily()}, overFamilies(),
 		stepFamilies(t), longRowFamilies(), exactFamilies(), boundedFamilies(), windowSumFamilies(), interleavedFamilies())
 }
 

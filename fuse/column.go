@@ -56,7 +56,7 @@ func (lo columnKernel) flatVariants() []*ir.Variant {
 		}
 		return s, nil
 	})
-	return slices.Concat(lo.interleavedVariants(sections, lane), lo.interleavingVariants(sections, lane, vector), lo.tileVariants(sections, lane), lo.groupScans(sections, lane), lo.pipelinedScans(sections, lane), one, lo.slabVariants(sections, lane, vector, words), lo.fewColumns(along{sections: sections, lane: lane, vector: vector}), lo.flattened(lo.alone(flat, sections, lane), sections, lane, vector))
+	return slices.Concat(lo.interleavedVariants(sections, lane), lo.interleavingVariants(sections, lane, vector), lo.tileVariants(sections, lane), lo.groupScans(sections, lane), lo.pipelinedScans(sections, lane), one, lo.slabVariants(sections, lane, vector, words), lo.clustered(along{sections: sections, lane: lane, vector: vector, halves: halves}, words), lo.fewColumns(along{sections: sections, lane: lane, vector: vector}), lo.flattened(lo.alone(flat, sections, lane), sections, lane, vector))
 }
 
 // mostStreams is up to how many tensors with an element for each point a thread has vectors of. A vector of eight of each of

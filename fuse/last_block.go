@@ -35,7 +35,8 @@ func (lo lastBlockKernel) lastBlock(then *kernel) {
 	parts := slices.DeleteFunc(slices.Clone(lo.k.Rows), func(r *ir.Range) bool { return !lo.parts[r] })
 	lastBlock := &ir.LastBlock{Kernel: then.k, Parts: parts}
 	variants := lo.without(lo.k.Variants, func(v *ir.Variant) bool {
-		return v.Schedule.Stages > 0 || v.Schedule.LookBack > 0 // these blocks go on to other rows, or reduce the rows of other blocks
+		s := v.Schedule // these blocks go on to other rows, reduce the rows of other blocks, or have a part of the columns
+		return s.Stages > 0 || s.LookBack > 0 || s.Mapping == ir.FlatMapping && s.Cluster > 1
 	})
 	if variants == nil {
 		return

@@ -441,7 +441,7 @@ type Schedule struct {
 	Mapping    Mapping
 	Threads    int // a block
 	RowThreads int // RowMapping, RowProductMapping: threads of a block on one row; divides Threads
-	// Cluster is the blocks of a cluster: of RowMapping and SplitKMapping those that share a row
+	// Cluster is the blocks of a cluster: of RowMapping, FlatMapping with ColThreads and SplitKMapping those that share a row
 	// or tile, of WarpgroupMapping those that share tiles of B; 0 or 1 for one.
 	Cluster    int
 	ColThreads int // FlatMapping with columns: threads that share the columns; divides Threads
