@@ -266,6 +266,9 @@ func (b *builder) undefined(span diag.Span, name string, call bool) val {
 	if here := foreignFunctions[name]; call && here != "" {
 		return b.fail(span, "unknown function %s: write %s", name, here)
 	}
+	if b.mod.graphs[name] != "" && call {
+		return b.fail(span, "unknown function %s: it is a graph, and only functions are called: write fn %s(...) and call it here and in the graph", name, name)
+	}
 	if near := diag.Nearest(name, known); near != "" {
 		return b.fail(span, "unknown %s %s: did you mean %s?", what, name, near)
 	}
