@@ -101,5 +101,6 @@ func (b *builder) unknownSize(name string) string {
 	for _, s := range b.g.Symbols {
 		names = append(names, s.Name)
 	}
-	return fmt.Sprintf(": as a size, nothing determines it: no axis of an input has it, the sizes are %s", strings.Join(names, ", "))
+	return fmt.Sprintf("as a size, nothing determines it: no axis of an input has it, the sizes are %s: for a number, write const %s = 8 above the graph",
+		strings.Join(names, ", "), name)
 }

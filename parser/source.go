@@ -18,7 +18,7 @@ type module struct {
 	fns     map[string]fnEntry
 	consts  map[string]*binding
 	graphs  map[string]string // the graphs of the file and of its imports, and which file holds each; for messages
-	std     *module // the library; nil inside it
+	std     *module           // the library; nil inside it
 	rows    map[string]*builtin
 	library bool
 	lazy    map[string]*stdFn // of the library: functions not parsed yet
