@@ -64,6 +64,10 @@ func nearestFile(name string) string {
 	if err != nil {
 		return ""
 	}
+	if filepath.Ext(name) != ".fuse" {
+		programs, _ := filepath.Glob(filepath.Join(filepath.Dir(name), "*.fuse"))
+		there = append(there, programs...)
+	}
 	for i := range there {
 		there[i] = filepath.Base(there[i])
 	}
