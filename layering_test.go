@@ -62,7 +62,7 @@ var layers = map[string]struct{ own, others []string }{
 	"internal/sbom":    {},
 	"internal/regular": {},
 	"internal/hostmem": {own: []string{"ir"}},
-	"bench":            {},
+	"bench":            {own: []string{"parser"}},
 	"conformance/gen":  {own: []string{"internal/shrink", "ir", "ir/diag", "ir/interp", "parser"}},
 	"conformance": {own: []string{"", "ir", "ir/interp", "runtime", "runtime/cache", "runtime/cuda", "runtime/simtest",
 		"runtime/tensor"}, others: []string{"github.com/stretchr/testify"}},

@@ -2,8 +2,8 @@
 // with comments that say at which sizes to run each graph, and what a peer computes
 // instead. Users' programs may carry the same comments.
 //
-// The package reads comments and nothing else: it must not know the language's
-// grammar, devices, or how anything is measured.
+// The package reads comments, and where graphs begin, from the words of a text: it must not know more of the
+// language's grammar, devices, or how anything is measured.
 package bench
 
 import (

@@ -97,6 +97,41 @@ graph third(x: f32[N]) -> (y: f32[N]) { y = x }
 	assert.Equal(t, source, p.Retype(Case{Graph: "fourth"}, "bf16"))
 }
 
+// Graphs are found by their words: however annotations and lines lie, and derived ones among them.
+func TestDerivedGraphs(t *testing.T) {
+	text := `
+# torch: x
+@bench(N=64)
+graph f(x: f32[N], w: f32[N]) -> (y: f32[]) { y = sum(x * w) }
+  @bench(N=64)graph g = grad(f, wrt=[w])
+# graph not_this(x: f32[N])
+@bench(
+  N=64) graph k(x: f32[N]) -> (y: f32[N]) { y = x }
+# keep: d_x
+@bench(N=32) # a comment
+  graph m = jvp(g)
+
+@onekernel @bench(N=8) graph n = grad(f); @bench(N=8) graph o = grad(o)
+`
+	p, err := Parse("a.fuse", text)
+	require.NoError(t, err)
+	var names []string
+	for _, c := range p.Cases {
+		names = append(names, c.Graph)
+	}
+	assert.Equal(t, []string{"f", "g", "k", "m", "n", "o"}, names)
+	assert.Equal(t, "x", p.Cases[0].Torch)
+	assert.Empty(t, p.Cases[1].Torch)
+	retyped := p.Retype(p.Cases[0], "bf16")
+	assert.Contains(t, retyped, "graph f(x: bf16[N], w: bf16[N]) -> (y: bf16[])")
+	assert.Contains(t, retyped, "graph k(x: f32[N])")
+	assert.Equal(t, retyped, p.Retype(p.Cases[1], "bf16"), "a gradient is retyped where its graph is")
+	assert.Equal(t, retyped, p.Retype(p.Cases[3], "bf16"))
+	assert.Equal(t, text, p.Retype(p.Cases[5], "bf16"), "a graph of itself")
+	p.Cases[0].Keep = []string{"w"}
+	assert.Contains(t, p.Retype(p.Cases[3], "bf16"), "graph f(x: bf16[N], w: f32[N]) -> (y: bf16[])")
+}
+
 func TestSuites(t *testing.T) {
 	seen, programs := map[string]bool{}, 0
 	for _, name := range Suites() {

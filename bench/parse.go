@@ -40,7 +40,6 @@ type Sizes map[string]int64
 var (
 	directive = regexp.MustCompile(`^#\s*(torch|small|large|batch|check|keep|dtypes|skip|unchecked):\s*(.*?)\s*$`)
 	bodyLine  = regexp.MustCompile(`^#     ( *\S.*?)\s*$`)
-	graphLine = regexp.MustCompile(`^(?:@.*\s)?graph\s+([A-Za-z_]\w*)`)
 )
 
 // Parse finds the graphs of a source and the comments above each that are meant for
@@ -52,6 +51,7 @@ func Parse(name, text string) (Program, error) {
 	p := Program{Name: name, Text: text}
 	next := newCase()
 	inTorch := false
+	graphs := graphsOf(text)
 	for i, line := range strings.Split(text, "\n") {
 		if m := bodyLine.FindStringSubmatch(line); inTorch && m != nil {
 			next.Torch += m[1] + "\n"
@@ -68,8 +68,8 @@ func Parse(name, text string) (Program, error) {
 				return p, fmt.Errorf("%s:%d: %s: %w", name, i+1, m[1], err)
 			}
 		}
-		if m := graphLine.FindStringSubmatch(line); m != nil {
-			next.Graph = m[1]
+		for ; len(graphs) > 0 && graphs[0].line == i+1; graphs = graphs[1:] {
+			next.Graph = graphs[0].name
 			p.Cases = append(p.Cases, next)
 			next = newCase()
 		}
@@ -125,30 +125,4 @@ func (s Sizes) String() string {
 		parts = append(parts, fmt.Sprintf("%s=%d", name, s[name]))
 	}
 	return strings.Join(parts, " ")
-}
-
-var floatParam = regexp.MustCompile(`\b([A-Za-z_]\w*)(\s*:\s*)(?:f64|f32|f16|bf16)\b`)
-
-// Retype returns the program's text with the floating-point parameters of one graph,
-// but those that keep theirs, declared as another type. Positions change only on the
-// lines of its signature.
-func (p Program) Retype(c Case, dtype string) string {
-	line := regexp.MustCompile(`(?m)^(?:@.*\s)?graph\s+` + regexp.QuoteMeta(c.Graph) + `\b`)
-	start := line.FindStringIndex(p.Text)
-	if start == nil {
-		return p.Text
-	}
-	length := strings.Index(p.Text[start[1]:], "{")
-	if length < 0 {
-		return p.Text
-	}
-	end := start[1] + length
-	head := floatParam.ReplaceAllStringFunc(p.Text[start[1]:end], func(param string) string {
-		m := floatParam.FindStringSubmatch(param)
-		if slices.Contains(c.Keep, m[1]) {
-			return param
-		}
-		return m[1] + m[2] + dtype
-	})
-	return p.Text[:start[1]] + head + p.Text[end:]
 }

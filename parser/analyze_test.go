@@ -53,7 +53,7 @@ func TestAnalysisAfterMistake(t *testing.T) {
 	}
 	assert.Equal(t, []string{
 		`t.fuse:3:9: text is not closed: expected " before the end of the line`,
-		"t.fuse:3:7: unexpected \"=\", expected the end of the line, ; or }",
+		"t.fuse:3:7: unexpected \"=\", expected the end of the line, ; or }: == compares, and each statement binds one value",
 		"t.fuse:5:13: unknown name q",
 	}, orderless(got))
 	for _, s := range a.Details().Symbols {

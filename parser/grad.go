@@ -80,7 +80,9 @@ func (l *loader) gradOf(n *graphNode, mod *module, base []*graphNode) *graphNode
 		names = append(names, d.Graph.Name.Text)
 	}
 	hint := ""
-	if near := diag.Nearest(n.Grad.Of.Text, names); near != "" {
+	if file := mod.graphs[n.Grad.Of.Text]; file != "" {
+		hint = ": it is a graph of " + file + ", and imports bring functions and constants only: derive it there, or make it a function and call that in a graph here"
+	} else if near := diag.Nearest(n.Grad.Of.Text, names); near != "" {
 		hint = ": did you mean " + near + "?"
 	} else if fn, _ := mod.function(n.Grad.Of.Text); fn != nil {
 		hint = ": it is a function; call it in a graph, and differentiate that"

@@ -6,7 +6,6 @@ import (
 
 	"github.com/alecthomas/participle/v2/lexer"
 
-	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
 )
 
@@ -40,20 +39,14 @@ var foreignFunctions = map[string]string{
 	"maximum": "max(a, b)", "minimum": "min(a, b)", "multiply": "a * b", "divide": "a / b", "true_divide": "a / b",
 	"subtract": "a - b", "fmod": "mod(a, b)", "remainder": "mod(a, b)", "floor_divide": "floor(a / b)",
 	"logical_and": "a && b", "logical_or": "a || b", "logical_not": "!x", "equal": "a == b",
+	"mm": "a @ b", "matmul_nt": "a @ transpose(b)", "addmm": "a @ b + c", "layernorm": "layer_norm(x, weight, bias)", "rmsnorm": "rms_norm(x, weight)",
+	"len": theSizes, "size": theSizes, "shape": theSizes, "ndim": theSizes, "numel": "the product of its sizes, as N * M",
+	"astype": "f32(x), or another dtype", "to": "f32(x), or another dtype", "cast": "f32(x), or another dtype", "type": "f32(x), or another dtype",
+	"print":       "it among the results: fusec run prints them",
 	"bitwise_and": "a & b", "bitwise_or": "a | b", "bitwise_xor": "a ^ b", "bitwise_not": "x ^ -1",
 }
 
-// foreignMembers are names that other languages write after a dot.
-var foreignMembers = map[string]string{
-	"T": "transpose(%s)", "mT": "transpose(%s)", "shape": "the names of its sizes, as N in x: f32[N]",
-	"dtype": "the dtype of its declaration", "float": "f32(%s)", "half": "f16(%s)", "bfloat16": "bf16(%s)",
-	"double": "f64(%s)", "int": "i32(%s)", "long": "i64(%s)", "bool": "bool(%s)", "to": "f32(%s), or another dtype",
-	"type": "f32(%s), or another dtype", "astype": "f32(%s), or another dtype", "item": "%s",
-	"view": "reshape(%s, ...)", "contiguous": "%s", "detach": "%s", "clone": "%s",
-}
-
-// foreignModules are names of modules that functions belong to in other languages.
-var foreignModules = []string{"np", "numpy", "torch", "jnp", "jax", "tl", "tf", "F", "nn", "math"}
+const theSizes = "the names of its sizes, as N in x: f32[N]"
 
 // foreignWords are words of other grammars, where one is not expected.
 var foreignWords = map[string]string{
@@ -98,53 +91,6 @@ func foreignSymbol(r rune, before []lexer.Token, after string) string {
 	return ""
 }
 
-// foreignMember words a dot between names.
-func foreignMember(before []lexer.Token, after string) string {
-	if len(before) == 0 {
-		return ""
-	}
-	last := before[len(before)-1]
-	name := after[:prefixLen(after, func(c byte) bool { return isLetter(c) || isDigit(c) })]
-	if name == "" || !endsStatement(last) {
-		return ""
-	}
-	if last.Type == tokIdent && slices.Contains(foreignModules, last.Value) {
-		chain := after[:prefixLen(after, func(c byte) bool { return isLetter(c) || isDigit(c) || c == '.' })]
-		return "there are no modules of functions: write " + chain[strings.LastIndexByte(chain, '.')+1:] + "(...)"
-	}
-	of := last.Value
-	if last.Type != tokIdent {
-		of = "..."
-	}
-	form, known := foreignMembers[name]
-	if dtype := castTo(name, after[len(name):]); dtype != "" {
-		form = dtype + "(%s)"
-	}
-	switch {
-	case !known && strings.HasPrefix(after[len(name):], "()"):
-		form = name + "(%s)"
-	case !known:
-		form = name + "(%s, ...)"
-	}
-	return "values have no members: write " + strings.ReplaceAll(form, "%s", of)
-}
-
-// castTo is the dtype that a member converts to, as in x.astype(np.float32); "" where it is none or not known.
-func castTo(name, after string) string {
-	if name != "astype" && name != "type" && name != "to" || !strings.HasPrefix(after, "(") {
-		return ""
-	}
-	arg, _, closed := strings.Cut(after[1:], ")")
-	arg = strings.Trim(arg[strings.LastIndexByte(arg, '.')+1:], ` "'`)
-	if here, ok := foreignNames[arg]; ok {
-		arg = here
-	}
-	if _, known := ir.DTypeNamed(arg); !closed || !known {
-		return ""
-	}
-	return arg
-}
-
 // foreignSyntax says what to write in place of what the token, or the ones before it, mean
 // elsewhere; "" where nothing is known.
 func foreignSyntax(bad lexer.Token, tokens []lexer.Token) string {
@@ -155,7 +101,20 @@ func foreignSyntax(bad lexer.Token, tokens []lexer.Token) string {
 		}
 		return before[len(before)-n].Value
 	}
+	behind := func() bool {
+		return len(before) > 0 && before[len(before)-1].Pos.Offset+len(previous(1)) == bad.Pos.Offset
+	}
 	switch {
+	case bad.Value == "[" && (previous(1) == "(" || previous(1) == "," || previous(1) == "="):
+		return "there are no lists: arguments stand one by one, as in concat(x, y, axis=0), and axes in parentheses, as in axis=(0, 1)"
+	case bad.Value == ">" && previous(1) == "<" && behind():
+		return "!= compares"
+	case bad.Type == tokIdent && len(before) > 0 && before[len(before)-1].Type == tokNumber && behind():
+		return "numbers have no suffix: they take the type of what they stand beside, and f32(...) makes one"
+	case bad.Value == "=" && slices.ContainsFunc(before, func(t lexer.Token) bool { return t.Value == "=" }) && endsStatement(before[len(before)-1]):
+		return "== compares, and each statement binds one value"
+	case bad.Value == ":" && followedBy(bad, tokens, "="):
+		return "a name is bound by ="
 	case foreignWords[bad.Value] != "" && bad.Type != tokString:
 		return foreignWords[bad.Value]
 	case previous(1) == "not":
@@ -164,7 +123,7 @@ func foreignSyntax(bad lexer.Token, tokens []lexer.Token) string {
 		return "# begins a comment, and / between integers rounds down"
 	case bad.Value == "=" && len(before) > 0 && before[len(before)-1].Type == tokOp:
 		return "values do not change: bind a new name"
-	case bad.Type == tokOp && assigns(bad, tokens):
+	case bad.Type == tokOp && followedBy(bad, tokens, "="):
 		return "values do not change: bind a new name, as in z = y " + bad.Value + " x"
 	case len(before) > 2 && before[0].Value == "fn" && (bad.Value == "," || bad.Value == ")") && !declaresType(before):
 		return "a parameter has a type: x: T[...] for tensors, n: int, eps: float"
@@ -201,11 +160,11 @@ func isOperation(name string) bool {
 	return ok
 }
 
-// assigns reports whether = stands right behind a token, as in +=.
-func assigns(bad lexer.Token, tokens []lexer.Token) bool {
+// followedBy reports whether a word stands right behind a token, as in += and :=.
+func followedBy(bad lexer.Token, tokens []lexer.Token, word string) bool {
 	for i, t := range tokens[:max(0, len(tokens)-1)] {
 		if t.Pos.Offset == bad.Pos.Offset {
-			return tokens[i+1].Value == "=" && tokens[i+1].Pos.Offset == bad.Pos.Offset+len(bad.Value)
+			return tokens[i+1].Value == word && tokens[i+1].Pos.Offset == bad.Pos.Offset+len(bad.Value)
 		}
 	}
 	return false

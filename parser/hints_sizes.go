@@ -61,6 +61,31 @@ func lackedAxis(arrays []*array) string {
 	return ""
 }
 
+// splitAxis says how to give one of two operands the shape of the other, where it has as many elements behind the axes that
+// both have: as heads of which it has one axis and the other two. "" where that would not make them fit.
+func splitAxis(arrays []*array) string {
+	if len(arrays) != 2 {
+		return ""
+	}
+	long, short := arrays[0].shape, arrays[1].shape
+	if len(long) < len(short) {
+		long, short = short, long
+	}
+	if len(long) == len(short) || len(short) == 0 {
+		return ""
+	}
+	whole, ok := product(long)
+	parts, too := product(short)
+	if !ok || !too || !ir.SameIndex(whole, parts, ir.Facts{}) {
+		return ""
+	}
+	sizes := make([]string, len(long))
+	for i, s := range long {
+		sizes[i] = sizeText(s)
+	}
+	return fmt.Sprintf(": reshape(..., %s) gives the other that shape", strings.Join(sizes, ", "))
+}
+
 // otherName says how to declare the sizes that name a symbol so that they determine it. naming
 // are the sizes that name each symbol.
 func otherName(symbol string, naming map[string][]*ir.Expr) string {
@@ -101,5 +126,6 @@ func (b *builder) unknownSize(name string) string {
 	for _, s := range b.g.Symbols {
 		names = append(names, s.Name)
 	}
-	return fmt.Sprintf(": as a size, nothing determines it: no axis of an input has it, the sizes are %s", strings.Join(names, ", "))
+	return fmt.Sprintf("as a size, nothing determines it: no axis of an input has it, the sizes are %s: for a number, write const %s = 8 above the graph",
+		strings.Join(names, ", "), name)
 }

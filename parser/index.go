@@ -172,7 +172,11 @@ func (b *builder) pick(p *picker, a *array, item alignedItem, position int) bool
 		p.gather(v.arr)
 		return true
 	}
-	b.errorf(n.span(), "index must be an integer, not %s", v.describe())
+	hint := ""
+	if v.kind == arrayVal && v.arr.dtype == ir.Bool {
+		hint = ": where(condition, x, 0) chooses elements"
+	}
+	b.errorf(n.span(), "index must be an integer, not %s%s", v.describe(), hint)
 	return false
 }
 

@@ -2,6 +2,7 @@ package parser
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
@@ -119,6 +120,15 @@ func (b *builder) bindDType(p *paramNode, v val) bool {
 	return true
 }
 
+// parameterNames lists the parameters of a function in order: who comes from a library that has them in another, sees that.
+func parameterNames(fn *fnNode) string {
+	var names []string
+	for _, p := range fn.Params {
+		names = append(names, p.Name.Text)
+	}
+	return strings.Join(names, ", ")
+}
+
 // bindParam gives one parameter its value.
 func (b *builder) bindParam(p *paramNode, v val) bool {
 	span := v.span
@@ -126,7 +136,7 @@ func (b *builder) bindParam(p *paramNode, v val) bool {
 	case v.kind == noneVal && p.Default != nil:
 	case isStaticParam(p):
 		if !staticFits(p.Type.Name, v) {
-			b.errorf(span, "argument %s must be %s, not %s", p.Name.Text, staticTypes[p.Type.Name], v.describe())
+			b.errorf(span, "argument %s must be %s, not %s: the parameters are (%s)", p.Name.Text, staticTypes[p.Type.Name], v.describe(), parameterNames(b.fn))
 			return false
 		}
 		if p.Type.Name == "float" && v.kind == intVal {

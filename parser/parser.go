@@ -1,6 +1,7 @@
 package parser
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/fusec/fusec/ir"
@@ -117,7 +118,7 @@ func (f *File) Graph(name string) (*ir.Graph, error) {
 	}
 	switch {
 	case len(names) == 0:
-		return nil, fmt.Errorf("%s holds no graph", f.Name)
+		return nil, fmt.Errorf("%s holds no graph", cmp.Or(f.Name, "the program"))
 	case name != "":
 		return nil, fmt.Errorf("%s has no graph %s%s", f.Name, name, diag.Choices(name, names))
 	case len(names) > 1:

@@ -50,7 +50,11 @@ func (b *builder) declareRanges(binds []*bindNode, want *declared, in ...*exprNo
 		out = append(out, info.rng)
 	}
 	for _, e := range in {
-		if ok && e != nil && len(open) > 0 {
+		if e == nil || len(open) == 0 {
+			continue
+		}
+		b.blameMistakes(e, open)
+		if ok {
 			b.inferExpr(e, open)
 		}
 	}
@@ -72,7 +76,9 @@ func (b *builder) checkExtents(binds []*bindNode) bool {
 			continue
 		}
 		found := b.scope.names[n.Name.Text]
-		if found != nil && found.rng.rng.Extent == nil {
+		if found != nil && found.rng.rng.Extent == nil && (n.Extent != nil || found.rng.lost) {
+			ok = false // what its extent is computed from has a mistake, which is reported
+		} else if found != nil && found.rng.rng.Extent == nil {
 			b.errorf(n.Name.span(),
 				"cannot tell how far %s runs: write [%s: size], or index a tensor axis by %s alone",
 				n.Name.Text, n.Name.Text, n.Name.Text)
@@ -102,6 +108,23 @@ func (b *builder) inferExpr(e *exprNode, open map[string]*rangeInfo) {
 	walkUnary(e, nil, func(u *unaryNode, hidden []*bindNode) {
 		if a := b.indexedTensor(u); a != nil && open[u.Base.Name.Name.Text] == nil {
 			b.inferIndex(u.Base.Name.Name.Text, a, u.Index[0], without(open, hidden))
+		}
+	})
+}
+
+// blameMistakes marks the open names that index what has a mistake: nothing is known of its axes.
+func (b *builder) blameMistakes(e *exprNode, open map[string]*rangeInfo) {
+	walkUnary(e, nil, func(u *unaryNode, hidden []*bindNode) {
+		if len(u.Index) == 0 || u.Base.Name == nil || u.Base.Name.Call != nil {
+			return
+		}
+		if v, _, found := b.lookup(u.Base.Name.Name.Text); !found || v.ok() {
+			return
+		}
+		for _, item := range u.Index[0].Items {
+			if r := without(open, hidden)[bareName(item.Start)]; r != nil {
+				r.lost = true
+			}
 		}
 	})
 }

@@ -33,6 +33,8 @@ type rangeInfo struct {
 	why  string    // what gave the extent, in words
 	// fixed extents are written by the user; other uses need not agree with them.
 	fixed bool
+	// lost ranges index a value that has a mistake; their extents are not asked for.
+	lost bool
 	// guarded ranges are bound by a reduction with a predicate, which may keep what
 	// they index inside.
 	guarded bool
@@ -101,6 +103,7 @@ type builder struct {
 	tooLarge   bool             // a tensor too large to count has been reported
 	rules      grad.Rules       // of a graph to be differentiated: the derivatives that functions declare
 	deriving   map[*fnNode]bool // functions whose declared derivatives are being expanded
+	unknown    map[string]bool  // names of sizes that were reported
 	hint       string           // the name the value being computed will get
 	statements []namedBinding   // what the statements of the graph bind
 }
@@ -266,13 +269,26 @@ func (b *builder) undefined(span diag.Span, name string, call bool) val {
 	if here := foreignFunctions[name]; call && here != "" {
 		return b.fail(span, "unknown function %s: write %s", name, here)
 	}
+	if b.mod.graphs[name] != "" && call {
+		return b.fail(span, "unknown function %s: it is a graph, and only functions are called: write fn %s(...) and call it here and in the graph", name, name)
+	}
 	if near := diag.Nearest(name, known); near != "" {
 		return b.fail(span, "unknown %s %s: did you mean %s?", what, name, near)
 	}
 	if call {
 		return b.fail(span, "unknown %s %s", what, name)
 	}
-	return b.fail(span, "unknown %s %s%s", what, name, b.unknownSize(name))
+	if hint := b.unknownSize(name); hint != "" {
+		if b.unknown[name] { // it is said once
+			return val{span: span}
+		}
+		if b.unknown == nil {
+			b.unknown = map[string]bool{}
+		}
+		b.unknown[name] = true
+		return b.fail(span, "unknown name %s: %s", name, hint)
+	}
+	return b.fail(span, "unknown name %s", name)
 }
 
 // definedIn returns where a statement of the block defines name, or nil.

@@ -1,6 +1,8 @@
 package parser
 
 import (
+	"errors"
+	"io/fs"
 	"path"
 	"strings"
 
@@ -15,7 +17,8 @@ type module struct {
 	text    string // of an import
 	fns     map[string]fnEntry
 	consts  map[string]*binding
-	std     *module // the library; nil inside it
+	graphs  map[string]string // the graphs of the file and of its imports, and which file holds each; for messages
+	std     *module           // the library; nil inside it
 	rows    map[string]*builtin
 	library bool
 	lazy    map[string]*stdFn // of the library: functions not parsed yet
@@ -50,7 +53,7 @@ func (m *module) constant(name string) *binding {
 
 func newModule(name string, tree *fileNode) *module {
 	return &module{name: name, tree: tree, rows: builtins,
-		fns: map[string]fnEntry{}, consts: map[string]*binding{}}
+		fns: map[string]fnEntry{}, consts: map[string]*binding{}, graphs: map[string]string{}}
 }
 
 // loader reads a file and, depth first, what it imports. Each file is read once.
@@ -106,6 +109,8 @@ func (l *loader) declare(m *module) {
 			l.constant(m, d.Const)
 		case d.Fn != nil:
 			l.function(m, d.Fn)
+		case d.Graph != nil:
+			m.graphs[d.Graph.Name.Text] = m.name
 		}
 	}
 }
@@ -203,11 +208,18 @@ func (l *loader) read(name string, span diag.Span) *module {
 		return nil
 	}
 	src, err := l.opts.ReadFile(name)
-	if err != nil {
-		l.errs.Add(span, "cannot import %s: %s", name, err)
-		return nil
+	if err == nil {
+		return l.load(name, src)
 	}
-	return l.load(name, src)
+	why := err.Error()
+	if errors.Is(err, fs.ErrNotExist) {
+		why = "there is no such file"
+		if _, err := l.opts.ReadFile(name + ".fuse"); err == nil {
+			why += ": did you mean " + path.Base(name) + ".fuse?"
+		}
+	}
+	l.errs.Add(span, "cannot import %s: %s", name, why)
+	return nil
 }
 
 func (l *loader) merge(m, from *module, span diag.Span) {
@@ -232,6 +244,8 @@ func (l *loader) merge(m, from *module, span diag.Span) {
 				continue
 			}
 			m.consts[name] = c
+		case d.Graph != nil && m.graphs[d.Graph.Name.Text] == "":
+			m.graphs[d.Graph.Name.Text] = from.name
 		}
 	}
 }

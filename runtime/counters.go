@@ -30,6 +30,12 @@ type Totals struct {
 	Timed          map[string]KernelTotal // by "graph/kernel": see Observer.Timed
 }
 
+// String says the totals in words; the measured kernels are left to Timed.
+func (t Totals) String() string {
+	return fmt.Sprintf("%d runs (%d failed) in %v, %d kernels that moved %d bytes; %d kernels compiled in %v, %d from the cache",
+		t.Runs, t.Failures, t.RunTime.Round(time.Microsecond), t.Kernels, t.Bytes, t.Compiles, t.CompileTime.Round(time.Millisecond), t.Hits)
+}
+
 // A KernelTotal adds up the measured runs of a kernel.
 type KernelTotal struct {
 	Count int64

@@ -37,6 +37,8 @@ func countRuns(t *testing.T, store *cache.Cache, pass int64) {
 	require.NoError(t, fn.Queue(context.Background(), s, Args{"x": newBuffer(t, d, 100), "y": newBuffer(t, d, 100)}))
 	require.Error(t, fn.Run(context.Background(), Args{"x": ramp(t, 13), "y": ramp(t, 13)}))
 	got := counters.Totals()
+	assert.Contains(t, got.String(), "8 runs (1 failed) in ")
+	assert.Contains(t, got.String(), fmt.Sprintf("14 kernels that moved %d bytes", 7*5*400))
 	assert.EqualValues(t, 8, got.Runs)
 	assert.EqualValues(t, 1, got.Failures)
 	assert.EqualValues(t, 7*2, got.Kernels)

@@ -125,6 +125,8 @@ func helpFirst(args []string) []string {
 	switch {
 	case len(args) == 0:
 		return []string{"--help"}
+	case args[0] == "--version" || args[0] == "-V": // as other programs are asked
+		args = []string{"version"}
 	case args[0] == "help":
 		return append(args[1:len(args):len(args)], "--help")
 	}

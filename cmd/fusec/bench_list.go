@@ -43,15 +43,15 @@ func listSizes(a *app, programs []bench.Program) error {
 	return nil
 }
 
-// benchDefaults are the sizes of a graph's @bench.
+// benchDefaults are the sizes of a graph's @bench, or what it is measured at in their place.
 func benchDefaults(a *app, p bench.Program, k bench.Case) (bench.Sizes, error) {
 	g, err := a.benchGraph(p.Name, p.Text, k.Graph)
 	if err != nil {
 		return nil, err
 	}
-	out := bench.Sizes{}
+	var symbols []string
 	for _, s := range g.Symbols {
-		out[s.Name] = s.Default
+		symbols = append(symbols, s.Name)
 	}
-	return out, nil
+	return inputSpec{}.chooseSizes(signature{symbols: symbols, defaults: defaultSizes(g)}, nil), nil
 }

@@ -72,6 +72,9 @@ func expand(patterns []string) ([]string, error) {
 	var out []string
 	for _, p := range patterns {
 		root, all := strings.CutSuffix(filepath.ToSlash(p), "/...")
+		if !all && isFolder(p) {
+			return nil, usagef("%s is a folder: %s means all programs below it", p, strings.TrimSuffix(filepath.ToSlash(p), "/")+"/...")
+		}
 		if !all {
 			out = append(out, p)
 			continue

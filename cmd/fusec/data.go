@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -64,7 +65,7 @@ func places(flag string, given, known []string) (named map[string][]place, archi
 		switch {
 		case !ok && archiveKind(text) != "":
 			archives = append(archives, text)
-		case !ok:
+		case !ok || name == "":
 			return nil, nil, usagef("%s %s: expected NAME=FILE, or an archive: one of %s", flag, text,
 				strings.Join(archiveKinds, ", "))
 		case !slices.Contains(known, name):
@@ -111,7 +112,7 @@ func readInputs(given []string, params []ir.Param) ([]*tensor.Tensor, error) {
 			if errors.Is(err, fs.ErrNotExist) {
 				return nil, fmt.Errorf("--in %s=%s: no such file, and no number", p.Name, at.path)
 			}
-			return nil, fmt.Errorf("input %s: expected %s: %w", p.Name, p.DType, plainPathError(err))
+			return nil, fmt.Errorf("input %s: %w", p.Name, plainPathError(err))
 		}
 	}
 	return out, nil
@@ -153,7 +154,11 @@ func readArrays(path string, want tensor.Want) (map[string]*tensor.Tensor, error
 // read reads a file, or one array of it.
 func (p place) read(t ir.DType) (*tensor.Tensor, error) {
 	if p.array == "" {
-		return tensor.ReadNPYFile(p.path, t)
+		x, err := tensor.ReadNPYFile(p.path, t)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !isNPY(p.path) {
+			err = fmt.Errorf("%w (files that can be read are .npy, %s)", err, strings.Join(archiveKinds, ", "))
+		}
+		return x, err
 	}
 	var names []string
 	arrays, err := readArrays(p.path, func(name string) (ir.DType, bool) {
@@ -255,18 +260,31 @@ func writeOutputs(given, names []string, outputs []*tensor.Tensor) error {
 	return nil
 }
 
+func isNPY(path string) bool { return strings.EqualFold(filepath.Ext(path), ".npy") }
+
 // checkOut refuses an --out that cannot be, before anything runs.
 func checkOut(given, names []string) error {
-	named, _, err := places("--out", given, names)
+	named, archives, err := places("--out", given, names)
 	if err != nil {
 		return err
 	}
 	for name, list := range named {
 		for _, at := range list {
-			if at.number {
-				return usagef("--out %s=%s: expected a file", name, at.text)
+			if at.number || at.array == "" && !isNPY(at.path) {
+				return usagef("--out %s=%s: expected a file whose name ends in .npy, %s", name, at.text, strings.Join(archiveKinds, ", "))
 			}
+			archives = append(archives, at.path)
+		}
+	}
+	for _, path := range archives {
+		if folder := filepath.Dir(path); !isFolder(folder) {
+			return fmt.Errorf("--out %s: there is no folder %s", path, folder)
 		}
 	}
 	return nil
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }

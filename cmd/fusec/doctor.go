@@ -27,20 +27,24 @@ Examples:
 
 // finding is one part of the machine.
 type finding struct {
-	part string
-	ok   bool
-	text []string
-	mend string // what to do; "" where nothing need be done
+	part  string
+	ok    bool
+	spare bool // only an option misses it
+	text  []string
+	mend  string // what to do; "" where nothing need be done
 }
 
 // Run prints the findings. It fails only if nothing works at all. That cannot happen on a machine that
 // runs this program, because the embedded engine needs nothing else.
 func (c *doctorCmd) Run(a *app) error {
 	findings := append([]finding{a.engineFinding()}, driverFindings()...)
-	findings = append(findings, nvrtcFinding(c.Verbose), a.cacheFinding())
+	findings = append(findings, nvrtcFinding(c.Verbose), cuptiFinding(c.Verbose), a.cacheFinding())
 	for _, f := range findings {
 		mark := a.ui.style(green, "ok     ")
-		if !f.ok {
+		switch {
+		case f.spare:
+			mark = a.ui.style(yellow, "absent ")
+		case !f.ok:
 			mark = a.ui.style(red, "missing")
 		}
 		a.ui.printf("%s  %s\n", mark, a.ui.style(bold, f.part))
@@ -111,6 +115,23 @@ func nvrtcFinding(verbose bool) finding {
 		"found in " + at.Place, "compiles for " + archsText(nvrtc.Archs())}}
 	if verbose {
 		f.text = append(f.text, trailText(at.Trail)...)
+	}
+	return f
+}
+
+// cuptiFinding looks for what counts, of no newer version than the driver.
+func cuptiFinding(verbose bool) finding {
+	var options cuda.FindOptions
+	if driver, err := cuda.Open(); err == nil {
+		options.MaxMajor, _ = driver.Version()
+	}
+	lib, err := cuda.FindCUPTI(options)
+	if err == nil {
+		return finding{part: "CUPTI", ok: true, text: []string{lib.Path() + ", for fusec profile --counters"}}
+	}
+	f := finding{part: "CUPTI", spare: true, text: []string{"not found; only fusec profile --counters needs it (fusec doctor -v says what to do)"}}
+	if verbose {
+		f.text = []string{"only fusec profile --counters needs it", err.Error()}
 	}
 	return f
 }

@@ -252,7 +252,8 @@ func (p *page) refusal() {
 	if shown > 1 {
 		title = fmt.Sprintf("costliest of %d merges refused", shown)
 	}
-	p.ui.printf("%s: %s through memory%s\n", p.ui.style(bold, title), amountGoes(worst.Saved), takes(worst.Seconds))
+	head := fmt.Sprintf("%s: %s through memory%s", p.ui.style(bold, title), amountGoes(worst.Saved), takes(worst.Seconds))
+	p.ui.printf("%s\n", strings.Join(breakLine(head, p.ui.width()), "\n"))
 	p.field("from", p.placeText(worst.From.Span))
 	p.field("into", p.placeText(worst.Span.Span))
 	p.field("because", p.words(worst.Detail))

@@ -76,6 +76,9 @@ func replaceFile(name string, content []byte) error {
 		return plainPathError(err)
 	}
 	f, err := os.CreateTemp(filepath.Dir(name), ".fusec-*")
+	if os.IsNotExist(err) {
+		return fmt.Errorf("%s: there is no folder %s", name, filepath.Dir(name))
+	}
 	if err != nil {
 		return plainPathError(err)
 	}

@@ -77,7 +77,9 @@ func (c *genCmd) options(a *app) (gen.Options, error) {
 			return o, err
 		}
 		if o.Package = packageIn(folder, c.Output); o.Package == "" {
-			o.Package = filepath.Base(folder)
+			if o.Package = filepath.Base(folder); !token.IsIdentifier(o.Package) {
+				return o, usagef("the folder's name, %s, cannot be that of a Go package: --package NAME gives another", o.Package)
+			}
 		}
 	}
 	if !token.IsIdentifier(o.Package) {
@@ -110,6 +112,9 @@ func (c *genCmd) text(a *app, o *gen.Options) (err error) {
 
 // bundle refers to a bundle, which must hold the graphs.
 func (c *genCmd) bundle(graphs []*ir.Graph, o *gen.Options) error {
+	if c.PublicKey == "" {
+		return usagef("--bundle %s: --public-key FILE says whose it is", c.Bundle)
+	}
 	key, err := sign.ReadPublic(c.PublicKey)
 	if err != nil {
 		return usagef("--public-key: %w", plainPathError(err))

@@ -15,14 +15,14 @@ import (
 )
 
 type reproCmd struct {
-	Program string           `arg:"" name:"file" help:"The program, or a folder that this command has made: then it is run again."`
+	Program string           `arg:"" name:"file" help:"The program, or what this command has made: then it is run again."`
 	Graph   string           `help:"The graph to run, where the program has several."`
 	In      []string         `placeholder:"NAME=FILE" sep:"none" help:"Read an input from a file, or set it to a number: as fusec run does. The files are copied."`
 	Size    map[string]int64 `placeholder:"N=8192" mapsep:"," help:"Sizes; by default those of @bench."`
 	Device  string           `default:"auto" complete:"devices" help:"auto, cuda, cuda:1 or cpu."`
 	Seed    uint64           `default:"1" help:"Seed of the random inputs."`
 	Scale   bool             `default:"true" negatable:"" help:"Scale random inputs as fusec run does."`
-	Output  string           `short:"o" default:"repro" placeholder:"DIR" help:"The folder to make: ${default}. It must not exist."`
+	Output  string           `short:"o" default:"repro" placeholder:"DIR" help:"The folder to make, or a Go file, name.go: ${default}. It must not exist."`
 	Shrink  bool             `help:"Take sizes and parts of the program away while the failure stays the same."`
 }
 
@@ -32,7 +32,7 @@ func (*reproCmd) Help() string {
 with its imports, inputs that came from files, sizes and seed, the machine's versions and figures,
 what happened, and where there are any the plan and the CUDA text. The folder needs nothing outside
 it. Run again, here or elsewhere, it says whether the failure is still there: the exit code is 1
-where it is.
+where it is. -o wrong.go makes one Go file of it, which go run and fusec repro run.
 
 --shrink looks for smaller sizes and a shorter program of which the check says the same, with some
 hundred runs and for a few minutes at most; the folder holds what it came to, and the program as it
@@ -42,6 +42,7 @@ Examples:
 
     fusec repro layer.fuse --size N=64 -o wrong-sum
     fusec repro wrong-sum
+    fusec repro layer.fuse --size N=64 -o wrong.go && go run wrong.go
     fusec repro layer.fuse --shrink`
 }
 
@@ -91,6 +92,9 @@ func (c *reproCmd) Run(a *app) error {
 	if info, err := os.Stat(c.Program); err == nil && info.IsDir() {
 		return a.runRepro(c.Program)
 	}
+	if isGoFile(c.Program) {
+		return a.runReproGo(c.Program)
+	}
 	if _, err := a.files.read(c.Program); err != nil {
 		return err
 	}
@@ -103,7 +107,11 @@ func (c *reproCmd) Run(a *app) error {
 	if c.Shrink && found.failed() {
 		asked, found = a.shrunk(asked, found)
 	}
-	if err := a.writeRepro(c.Output, asked, found); err != nil {
+	write := a.writeRepro
+	if isGoFile(c.Output) {
+		write = a.writeReproGo
+	}
+	if err := write(c.Output, asked, found); err != nil {
 		return err
 	}
 	if !found.failed() {

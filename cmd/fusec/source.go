@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,6 +12,7 @@ import (
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
 	"github.com/fusec/fusec/parser"
+	"github.com/fusec/fusec/runtime/sign"
 )
 
 // sources reads programs and remembers their text, for carets.
@@ -38,8 +40,22 @@ func (s *sources) read(name string) ([]byte, error) {
 	if fusec.IsBundle(name) {
 		return nil, fmt.Errorf("%s is a bundle: expected the program it was made from (fusec run takes bundles, with --public-key)", name)
 	}
+	if what := noProgram(name, text); what != "" {
+		return nil, fmt.Errorf("%s %s: expected the text of a program, .fuse", name, what)
+	}
 	s.texts[name] = string(text)
 	return text, nil
+}
+
+// noProgram says what is certainly no program: nothing of it belongs into a message, secret keys least.
+func noProgram(name string, text []byte) string {
+	if secret, err := sign.IsSecret(name); err == nil && secret {
+		return "is a secret key"
+	}
+	if bytes.IndexByte(text, 0) >= 0 {
+		return "is no text"
+	}
+	return ""
 }
 
 // nearestFile suggests the program whose name is most like one that there is none of.
@@ -47,6 +63,10 @@ func nearestFile(name string) string {
 	there, err := filepath.Glob(filepath.Join(filepath.Dir(name), "*"+filepath.Ext(name)))
 	if err != nil {
 		return ""
+	}
+	if filepath.Ext(name) != ".fuse" {
+		programs, _ := filepath.Glob(filepath.Join(filepath.Dir(name), "*.fuse"))
+		there = append(there, programs...)
 	}
 	for i := range there {
 		there[i] = filepath.Base(there[i])

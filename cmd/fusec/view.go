@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/fusec/fusec/codegen"
@@ -54,6 +55,9 @@ func (c *viewCmd) Run(a *app) error {
 	}
 	if c.Serve != "" {
 		return c.serve(a)
+	}
+	if kind := filepath.Ext(c.Output); !slices.Contains([]string{"", ".html", ".htm", ".svg"}, kind) {
+		return usagef("-o %s: expected a page, .html, or a picture, .svg", c.Output)
 	}
 	var page bytes.Buffer
 	if err := c.page(a, &page); err != nil {

@@ -1,6 +1,8 @@
 package explain
 
 import (
+	"slices"
+
 	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
@@ -30,7 +32,7 @@ func rewrite(g *ir.Graph, reason ir.Reason, producer, consumer *ir.Value) string
 // differentRanges advises where one loop would have to run inside another.
 func differentRanges(producer, consumer *ir.Value) string {
 	switch {
-	case form.IsMatrixProduct(consumer) && !form.IsMatrixProduct(producer) && producer.Reduce == nil:
+	case form.IsMatrixProduct(consumer) && scalesRows(producer, consumer):
 		return "multiply the product, not its operand, by what belongs to a row: (x * r[:, none]) @ w is (x @ w) * r[:, none]"
 	case form.IsMatrixProduct(consumer) && form.IsMatrixProduct(producer):
 		return "multiply the weights first where that is less work: (x @ a) @ b is x @ (a @ b)"
@@ -38,6 +40,35 @@ func differentRanges(producer, consumer *ir.Value) string {
 		return "reduce over one axis, or over all of them at once: the second reduction waits for the first"
 	}
 	return ""
+}
+
+// scalesRows reports whether a factor or divisor of a pointwise operand of a product belongs to its rows: does not depend on
+// the axes that the product sums over.
+func scalesRows(operand, product *ir.Value) bool {
+	if operand.Reduce != nil || operand.IsInput() {
+		return false
+	}
+	summed := map[*ir.Range]bool{}
+	for _, load := range ir.Loads(product.Body) {
+		for i, at := range load.Args {
+			if load.From == operand && at.Op == ir.OpRange && slices.Contains(product.Reduce.Ranges, at.Range) {
+				summed[operand.Axes[i]] = true
+			}
+		}
+	}
+	return slices.ContainsFunc(factorsAndDivisors(operand.Body), func(f *ir.Expr) bool {
+		axes := form.AxesIn(operand, f)
+		return len(ir.Loads(f)) > 0 && !slices.ContainsFunc(operand.Axes, func(r *ir.Range) bool { return axes[r] && summed[r] })
+	})
+}
+
+// factorsAndDivisors flattens products and quotients, and what is converted in between.
+func factorsAndDivisors(e *ir.Expr) []*ir.Expr {
+	switch e = form.WithoutCasts(e); e.Op {
+	case ir.OpMul, ir.OpDiv:
+		return append(factorsAndDivisors(e.Args[0]), factorsAndDivisors(e.Args[1])...)
+	}
+	return []*ir.Expr{e}
 }
 
 func isOutput(g *ir.Graph, v *ir.Value) bool {

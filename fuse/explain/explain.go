@@ -207,14 +207,9 @@ func Explain(g *ir.Graph, plan *ir.Plan, opts Options) Explanation {
 	x := &explainer{device: opts.Device, tf32: g.TF32, sizes: Sizes(g, opts.Sizes)}
 	plan = plan.At(x.sizes)
 	out := Explanation{Graph: g.Name, Device: opts.Device.Name, Sizes: x.sizes,
-		Kernels: []KernelNote{}, Refused: []RefusalNote{}, Places: map[string]Part{}, States: statesOf(plan)}
-	for _, v := range plan.Graph.Values {
-		part := Part{Span: v.Origin.Span}
-		if v.Reduce != nil && v.Origin.Call != "" {
-			part.Is = v.Reduce.Op.String()
-		}
-		out.Places[v.Name] = part
-	}
+		Kernels: []KernelNote{}, Refused: []RefusalNote{}, States: statesOf(plan)}
+	x.places = placesOf(plan.Graph.Values)
+	out.Places = x.parts(plan.Graph.Values)
 	fused := newTally()
 	lastBlocks := map[*ir.Kernel]string{}
 	for _, k := range plan.Kernels {
@@ -246,6 +241,7 @@ type explainer struct {
 	tf32   bool // of the graph
 	device ir.Device
 	sizes  map[string]int64
+	places map[*ir.Value]diag.Span
 }
 
 func (x *explainer) kernel(k *ir.Kernel, lastBlockOf string, sum *tally) KernelNote {
@@ -388,12 +384,12 @@ func (x *explainer) refusal(g *ir.Graph, r ir.Refusal) RefusalNote {
 		}
 	}
 	if r.Span.IsZero() && consumer != nil {
-		r.Span = consumer.Origin.Span
+		r.Span = x.places[consumer]
 	}
 	out := RefusalNote{Producer: r.Producer, Consumer: r.Consumer, Template: r.Template.String(),
 		Reason: r.Reason.String(), Detail: r.Detail, Span: Place{r.Span}}
 	if producer != nil && consumer != nil {
-		out.From, out.Rewrite = Place{producer.Origin.Span}, rewrite(g, r.Reason, producer, consumer)
+		out.From, out.Rewrite = Place{x.places[producer]}, rewrite(g, r.Reason, producer, consumer)
 	}
 	if r.Bytes != nil {
 		out.Saved = x.amount(r.Bytes)

@@ -99,6 +99,9 @@ func (s *server) completion(p placeParams) (any, error) {
 	offset := d.text.offset(p.Position)
 	at := spotAt(a, offset)
 	decl := declAt(a, offset)
+	if decl == nil {
+		decl = unclosed(a, at.tokens)
+	}
 	c := &completer{seen: map[string]bool{}, items: []completionItem{}}
 	annotating := at.before(1) == "@" && (len(at.tokens) < 2 || at.tokens[len(at.tokens)-2].Pos.Line < at.tokens[len(at.tokens)-1].Pos.Line)
 	switch {
@@ -108,7 +111,7 @@ func (s *server) completion(p placeParams) (any, error) {
 		}
 	case at.before(1) == ":" && typed(at.tokens):
 		c.types(a, decl)
-	case decl == nil || decl.Body.IsZero() && !declWithin(decl, offset):
+	case !defining(at.tokens) && (decl == nil || decl.Body.IsZero() && !declWithin(decl, offset)):
 		for _, word := range []string{"graph", "fn", "const", "import"} {
 			c.add(completionItem{Label: word, Kind: completeKeyword})
 		}
@@ -122,6 +125,48 @@ func (s *server) completion(p placeParams) (any, error) {
 		c.words(at)
 	}
 	return map[string]any{"isIncomplete": false, "items": c.items}, nil
+}
+
+// defining reports whether the last of the words are a function or a constant up to its value, which is an expression.
+func defining(tokens []parser.Token) bool {
+	depth := 0
+	for i := len(tokens) - 1; i >= 0 && tokens[i].Kind != parser.LineEndToken; i-- {
+		switch t := tokens[i]; {
+		case t.Text == ")":
+			depth++
+		case t.Text == "(":
+			depth--
+		case t.Text == "=" && depth == 0:
+			first := i
+			for first > 0 && tokens[first-1].Kind != parser.LineEndToken {
+				first--
+			}
+			return tokens[first].Text == "fn" || tokens[first].Text == "const"
+		}
+	}
+	return false
+}
+
+// unclosed is the declaration whose body the last of the words is in, where no brace closes it yet: what is known of it ends
+// at its first mistake.
+func unclosed(a *parser.Analysis, tokens []parser.Token) *parser.Decl {
+	depth := 0
+	for i := len(tokens) - 1; i >= 0 && depth <= 0; i-- {
+		switch tokens[i].Text {
+		case "{":
+			depth++
+		case "}":
+			depth--
+		}
+		if depth > 0 {
+			for d := range slices.Backward(a.Decls) {
+				if a.Decls[d].Span.Start.Offset < tokens[i].Pos.Offset {
+					return &a.Decls[d]
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // declWithin reports whether an offset is behind the name of a declaration.

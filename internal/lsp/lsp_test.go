@@ -188,14 +188,20 @@ func TestCompletion(t *testing.T) {
 		}
 		assert.NotContains(t, labels(list.Items), row.without, row.typed)
 	}
-	for typed, want := range map[string]string{"@o": " onekernel ", "gr": " graph ", "fn f(x: b": " bf16 "} {
+	for typed, want := range map[string]string{"@o": " onekernel ", "gr": " graph ", "fn f(x: b": " bf16 ",
+		"graph g(x: f32[N]) -> (z: f32[N]) {\n    z = sum(x, ":                                " axis= exp x N ",
+		"graph g(x: f32[N]) -> (z: f32[N]) {\n    if N > 2 {\n        a = x\n    }\n    z = ": " exp x N ",
+		"fn f(x: T[...]) -> T[...] = ":                                                        " exp ", "const K = 2 * m": " min ",
+	} {
 		text := program + typed
 		c.change(path, nil, text)
 		var list struct {
 			Items []completionItem `json:"items"`
 		}
 		c.call("textDocument/completion", at(path, text, program+typed), &list)
-		assert.Contains(t, labels(list.Items), want, typed)
+		for _, want := range strings.Fields(want) {
+			assert.Contains(t, labels(list.Items), " "+want+" ", typed)
+		}
 	}
 }
 
@@ -325,6 +331,24 @@ func TestCodeActions(t *testing.T) {
 		actions = nil
 		c.call("textDocument/codeAction", params, &actions)
 		assert.Empty(t, actions)
+	}
+}
+
+// TestExit: the server ends when it is told to, although the stream stays open; without a shutdown before, by an error.
+func TestExit(t *testing.T) {
+	for _, orderly := range []bool{true, false} {
+		c := dial(t, Options{}, t.TempDir())
+		if orderly {
+			c.call("shutdown", nil, nil)
+		}
+		c.notify("exit", nil)
+		select {
+		case err := <-c.done:
+			assert.Equal(t, orderly, err == nil, "%v", err)
+			c.done <- err // for who cleans up
+		case <-time.After(10 * time.Second):
+			t.Fatal("the server goes on")
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ package lsp
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -56,6 +57,7 @@ type server struct {
 	lenses   bool // the editor asks again for code lenses when told to
 	hints    bool
 	shutdown bool
+	ended    chan bool // whether the editor, which wants the end, has asked for shutdown before
 	dirty    map[string]bool
 	wake     chan struct{}
 }
@@ -70,7 +72,8 @@ func Serve(ctx context.Context, stream io.ReadWriteCloser, opts Options) error {
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	s := &server{opts: opts, docs: map[string]*document{}, wide: true, dirty: map[string]bool{}, wake: make(chan struct{}, 1)}
+	s := &server{opts: opts, docs: map[string]*document{}, wide: true, dirty: map[string]bool{}, wake: make(chan struct{}, 1),
+		ended: make(chan bool, 1)}
 	s.planner = newPlanner(s)
 	s.conn = jsonrpc2.NewConn(jsonrpc2.NewHeaderStream(stream))
 	go s.publisher(ctx)
@@ -78,6 +81,11 @@ func Serve(ctx context.Context, stream io.ReadWriteCloser, opts Options) error {
 	s.conn.Go(ctx, func(ctx context.Context, r *jsonrpc2.Request) (any, error) { return s.handle(ctx, r) })
 	select {
 	case <-s.conn.Done():
+	case orderly := <-s.ended: // the stream may not be closed: a read of standard input does not end by that
+		if !orderly {
+			return errors.New("the editor has ended the session without a shutdown")
+		}
+		return nil
 	case <-ctx.Done():
 		stream.Close()
 	}
@@ -130,7 +138,10 @@ func (s *server) handle(ctx context.Context, r *jsonrpc2.Request) (result any, e
 		s.shutdown = true
 		return nil, nil
 	case "exit":
-		go s.conn.Close()
+		select {
+		case s.ended <- s.shutdown:
+		default: // it has been asked before
+		}
 		return nil, nil
 	case "textDocument/didOpen", "textDocument/didChange", "textDocument/didClose", "textDocument/didSave":
 		return nil, s.sync(r.Method(), r.Params())

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
-	"sync/atomic"
 
 	"github.com/fusec/fusec/ir"
 )
@@ -116,7 +115,7 @@ func (s *bins) scratch(int) int64 {
 	return bytes
 }
 
-func (s *bins) run(memory [][]byte, threads int, stop *atomic.Bool) {
+func (s *bins) run(memory [][]byte, threads int, call *call) {
 	first := len(memory)
 	memory = append(slices.Clone(memory), make([]byte, s.keys.bytes()))
 	terms, results := s.keys.batch*s.lanes*s.keys.cols*binBytes, s.keys.batch*s.keys.places*s.lanes*binBytes
@@ -127,24 +126,24 @@ func (s *bins) run(memory [][]byte, threads int, stop *atomic.Bool) {
 		}
 		memory = append(memory, make([]byte, results))
 	}
-	s.keys.run(memory, threads, stop)
-	s.terms.run(memory, threads, stop)
-	s.fold(memory[first:], threads, stop)
-	s.store.run(memory, threads, stop)
+	s.keys.run(memory, threads, call)
+	s.terms.run(memory, threads, call)
+	s.fold(memory[first:], threads, call)
+	s.store.run(memory, threads, call)
 }
 
 // fold adds the terms to their places. Points of the batch and lanes are apart from each
 // other; where they are few, so are parts of the places, for which the keys are read again.
-func (s *bins) fold(memory [][]byte, threads int, stop *atomic.Bool) {
+func (s *bins) fold(memory [][]byte, threads int, call *call) {
 	rows := s.keys.batch * s.lanes
 	if rows == 0 || s.keys.places == 0 {
 		return
 	}
 	parts := min(s.keys.places, max(1, int64(threads)/rows))
 	per := (s.keys.places + parts - 1) / parts
-	eachOf(rows*parts, threads, stop, func(i int64) {
+	eachOf(rows*parts, threads, call, func(i int64) {
 		row, low := i/parts, i%parts*per
-		part := &binPart{bins: s, memory: memory, row: row, low: low, places: max(0, min(per, s.keys.places-low)), stop: stop}
+		part := &binPart{bins: s, memory: memory, row: row, low: low, places: max(0, min(per, s.keys.places-low)), call: call}
 		for _, f := range s.folds {
 			part.fold(f)
 		}
@@ -156,7 +155,7 @@ type binPart struct {
 	*bins
 	memory           [][]byte
 	row, low, places int64
-	stop             *atomic.Bool
+	call             *call
 }
 
 func (p *binPart) fold(f *bin) {
@@ -210,7 +209,7 @@ func (p *binPart) eachColumn(take func(n, place int64)) {
 	const block = 1 << 16 // columns between two checks whether to stop
 	size := p.keys.cols * keyBytes
 	keys := p.memory[0][p.row/p.lanes*size:][:size]
-	for from := int64(0); from < p.keys.cols && !p.stop.Load(); from += block {
+	for from := int64(0); from < p.keys.cols && !p.call.stop.Load(); from += block {
 		for n := from; n < min(from+block, p.keys.cols); n++ {
 			place := int64(int32(binary.LittleEndian.Uint32(keys[n*keyBytes:]))) - p.low
 			if uint64(place) < uint64(p.places) { // -1 is in no part, because low is at least 0

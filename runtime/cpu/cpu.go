@@ -84,16 +84,16 @@ func (p *Program) RunTimed(
 	if err != nil {
 		return err
 	}
-	var stop atomic.Bool
-	defer context.AfterFunc(ctx, func() { stop.Store(true) })()
+	var call call
+	defer context.AfterFunc(ctx, func() { call.stop.Store(true) })()
 	defer pprof.SetGoroutineLabels(ctx)
 	for i, k := range b.kernels {
 		if k == (nothing{}) {
 			continue
 		}
-		p.labels.set(ctx, i)
+		call.labels = p.labels.set(ctx, i)
 		start := time.Now()
-		k.run(memory, p.threads, &stop)
+		k.run(memory, p.threads, &call)
 		if took != nil {
 			took(i, time.Since(start))
 		}
@@ -142,7 +142,7 @@ func (p *Program) Traffic(symbols map[string]int64) ([]Traffic, error) {
 // step is a compiled kernel.
 type step interface {
 	// run executes the kernel on the plan's buffers, on as many goroutines as given.
-	run(memory [][]byte, threads int, stop *atomic.Bool)
+	run(memory [][]byte, threads int, call *call)
 	// scratch is about how many bytes run allocates with so many goroutines: of what
 	// grows with the sizes, all.
 	scratch(threads int) int64
@@ -151,8 +151,8 @@ type step interface {
 // nothing is the step of a kernel that does not run at some sizes.
 type nothing struct{}
 
-func (nothing) run([][]byte, int, *atomic.Bool) {}
-func (nothing) scratch(int) int64               { return 0 }
+func (nothing) run([][]byte, int, *call) {}
+func (nothing) scratch(int) int64        { return 0 }
 
 func (p *Program) step(k *ir.Kernel, symbols map[string]int64) (step, error) {
 	if idle(k, symbols) {
@@ -204,13 +204,15 @@ func (c *code) scratch(threads int) int64 {
 	return bytes
 }
 
-func (c *code) run(memory [][]byte, threads int, stop *atomic.Bool) {
-	c.launch(memory, threads, stop).run()
+func (c *code) run(memory [][]byte, threads int, call *call) {
+	c.launch(memory, threads, call).run()
 }
 
+var launches atomic.Int64
+
 // launch is a run of the kernel on the buffers of its plan.
-func (c *code) launch(memory [][]byte, threads int, stop *atomic.Bool) *launch {
-	l := &launch{code: c, bufs: make([][]byte, len(c.bufs)), threads: threads, stop: stop}
+func (c *code) launch(memory [][]byte, threads int, call *call) *launch {
+	l := &launch{code: c, bufs: make([][]byte, len(c.bufs)), threads: threads, call: call, number: launches.Add(1)}
 	for i, at := range c.bufs {
 		l.bufs[i] = memory[at]
 	}

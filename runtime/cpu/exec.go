@@ -1,7 +1,6 @@
 package cpu
 
 import (
-	"sync"
 	"sync/atomic"
 )
 
@@ -10,7 +9,8 @@ type launch struct {
 	*code
 	bufs    [][]byte
 	threads int
-	stop    *atomic.Bool // set when the caller gave up
+	call    *call
+	number  int64        // another for each launch of the process; from 1
 	lists   *columnLists // of a scatter; else every row has all columns
 }
 
@@ -51,23 +51,17 @@ func (l *launch) each(n int64, job func(w *worker, i int64)) {
 	work := func() {
 		w := l.take(l.bufs)
 		defer l.put(w)
-		for !l.stop.Load() {
+		for !l.call.stop.Load() {
 			from := next.Add(grain) - grain
 			if from >= n {
 				return
 			}
-			for i := from; i < min(n, from+grain) && !l.stop.Load(); i++ {
+			for i := from; i < min(n, from+grain) && !l.call.stop.Load(); i++ {
 				job(w, i)
 			}
 		}
 	}
-	threads := min(int64(l.threads), (n+grain-1)/grain)
-	var wg sync.WaitGroup
-	for range threads - 1 {
-		wg.Go(work)
-	}
-	work()
-	wg.Wait()
+	l.call.together(min(int64(l.threads), (n+grain-1)/grain), work)
 }
 
 // begin sets the indices of a job and computes what is the same in all passes.
@@ -115,7 +109,7 @@ func (l *launch) section(w *worker, s *section, lo, hi int64) {
 		l.listed(w, s)
 		return
 	}
-	for n := lo; n < hi && !l.stop.Load(); n++ {
+	for n := lo; n < hi && !l.call.stop.Load(); n++ {
 		w.step = n
 		if s.reverse {
 			w.step = hi - 1 - (n - lo)
@@ -179,7 +173,7 @@ func (l *launch) runSplit() {
 				found[n] = append(found[n], f.save(w))
 			}
 		})
-		if len(s.folds) == 0 || l.stop.Load() {
+		if len(s.folds) == 0 || l.call.stop.Load() {
 			continue
 		}
 		l.each(l.items, func(w *worker, item int64) {

@@ -17,9 +17,9 @@ func TestEveryJobIsDoneOnce(t *testing.T) {
 	for _, n := range []int64{0, 1, 2, 7, 8, 15, 16, 17, 63, 64, 100, 129, 1000} {
 		for _, threads := range []int{1, 2, 3, 8} {
 			count := make([]atomic.Int64, n)
-			l := (&code{}).launch(nil, threads, new(atomic.Bool))
+			l := (&code{}).launch(nil, threads, new(call))
 			l.each(n, func(_ *worker, i int64) { count[i].Add(1) })
-			eachOf(n, threads, new(atomic.Bool), func(i int64) { count[i].Add(1) })
+			eachOf(n, threads, new(call), func(i int64) { count[i].Add(1) })
 			for i := range count {
 				require.EqualValues(t, 2, count[i].Load(), "job %d of %d, %d goroutines", i, n, threads)
 			}
@@ -30,14 +30,14 @@ func TestEveryJobIsDoneOnce(t *testing.T) {
 // TestStoppedJobsEnd: no job begins once the caller gave up.
 func TestStoppedJobsEnd(t *testing.T) {
 	for _, threads := range []int{1, 3} {
-		var stop atomic.Bool
+		var call call
 		var begun atomic.Int64
 		job := func() {
 			begun.Add(1)
-			stop.Store(true)
+			call.stop.Store(true)
 		}
-		(&code{}).launch(nil, threads, &stop).each(1000, func(*worker, int64) { job() })
-		eachOf(1000, threads, &stop, func(int64) { job() })
+		(&code{}).launch(nil, threads, &call).each(1000, func(*worker, int64) { job() })
+		eachOf(1000, threads, &call, func(int64) { job() })
 		assert.LessOrEqual(t, begun.Load(), int64(threads))
 	}
 }

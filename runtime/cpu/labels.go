@@ -25,12 +25,13 @@ func labelsOf(plan *ir.Plan) labels {
 	return out
 }
 
-// set labels the goroutine, and those that it starts from now on, with a kernel. Labels of the caller's context stay.
-func (l labels) set(ctx context.Context, kernel int) {
+// set labels the goroutine with a kernel, and returns a context that has the same labels. Labels of the caller's context stay.
+func (l labels) set(ctx context.Context, kernel int) context.Context {
 	to := l[kernel].alone
 	pprof.ForLabels(ctx, func(string, string) bool {
 		to = pprof.WithLabels(ctx, l[kernel].set)
 		return false
 	})
 	pprof.SetGoroutineLabels(to)
+	return to
 }

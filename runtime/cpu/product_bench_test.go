@@ -3,7 +3,9 @@ package cpu
 import (
 	"context"
 	"fmt"
+	"math"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -35,10 +37,15 @@ func benchProduct(b *testing.B, p *ir.Plan, m, n, k int64, threads int) {
 	symbols := map[string]int64{"M": m, "N": n, "K": k}
 	buffers := benchBuffers(p, symbols)
 	run := New(p, Options{Threads: threads})
+	best := time.Duration(math.MaxInt64)
 	for b.Loop() {
+		begun := time.Now()
 		require.NoError(b, run.Run(context.Background(), symbols, buffers))
+		best = min(best, time.Since(begun))
 	}
-	b.ReportMetric(2*float64(m*n*k)*float64(b.N)/float64(b.Elapsed().Nanoseconds()), "GF/s")
+	operations := 2 * float64(m*n*k)
+	b.ReportMetric(operations*float64(b.N)/float64(b.Elapsed().Nanoseconds()), "GF/s")
+	b.ReportMetric(operations/float64(best.Nanoseconds()), "best-GF/s") // what counts where other work is done as well
 }
 
 // BenchmarkProduct times matrix products of several sizes, layouts and types.
@@ -52,7 +59,9 @@ func BenchmarkProduct(b *testing.B) {
 		}{
 			{"f32", ir.F32, false, false, 32, 32, 32},
 			{"f32", ir.F32, false, false, 64, 64, 64},
+			{"f32", ir.F32, false, false, 128, 128, 128},
 			{"f32", ir.F32, false, false, 256, 256, 256},
+			{"f32", ir.F32, false, false, 512, 512, 512},
 			{"f32", ir.F32, false, false, 1024, 1024, 1024},
 			{"f32", ir.F32, false, false, 2048, 2048, 2048},
 			{"f32", ir.F32, false, false, 1023, 1025, 1021},

@@ -1,7 +1,6 @@
 package cpu
 
 import (
-	"sync/atomic"
 	"unsafe"
 )
 
@@ -32,11 +31,12 @@ func (p *matrixProduct[T]) gridFor(threads int) grid {
 	if threads == 1 {
 		wanted = 1
 	}
-	const least = 64 // rows or columns; packing costs more than it saves for fewer
+	const least = 64                           // rows or columns; packing costs more than it saves for fewer
+	kept := p.keepsRight() && p.rows >= p.cols // so blocks of few rows have no more to pack
 	for p.points*g.down*g.across < wanted {
 		rows, cols := p.rows/g.down, p.cols/g.across
 		switch {
-		case rows >= cols && rows >= 2*least:
+		case rows >= cols && rows >= 2*least, kept && rows >= least:
 			g.down *= 2
 		case cols >= 2*least:
 			g.across *= 2
@@ -48,6 +48,10 @@ func (p *matrixProduct[T]) gridFor(threads int) grid {
 	g.down, g.across = (p.rows+g.rows-1)/g.rows, (p.cols+g.cols-1)/g.cols
 	return g
 }
+
+// keepsRight reports whether the panels of the right factor that a block was computed from serve for the next block as well,
+// where that has the same columns: they are those of all steps.
+func (p *matrixProduct[T]) keepsRight() bool { return p.sum <= runSteps && len(p.terms) == 1 }
 
 // gridForParts makes blocks of which all parts together are enough for all threads.
 func (p *matrixProduct[T]) gridForParts(threads int) grid {
@@ -76,11 +80,15 @@ func (p *matrixProduct[T]) parts() int64 {
 // productScratch is the memory of one goroutine.
 type productScratch[T float] struct {
 	left, right, lines []T
-	side               [][]T // the lines of one panel
-	sums               [][]T // a block for each term
+	side               [][]T       // the lines of one panel
+	sums               [][]T       // a block for each term
+	packed             rightPanels // what right holds
 	spans              []span
 	mask               [runSteps]int64
 }
+
+// rightPanels says of what the right panels of a scratch are.
+type rightPanels struct{ launch, batch, col int64 }
 
 // sizes is the elements of each part of a productScratch.
 func (p *matrixProduct[T]) sizes(g grid) (left, right, lines, block int64) {
@@ -134,15 +142,16 @@ type task struct {
 	left, right window
 }
 
+// task is a job's block. Those of the same columns follow each other.
 func (p *matrixProduct[T]) task(g grid, job int64) task {
-	row, col := job/g.across%g.down*g.rows, job%g.across*g.cols
+	row, col := job%g.down*g.rows, job/g.down%g.across*g.cols
 	return task{job / g.across / g.down, window{axes: p.m, sum: p.k, first: row, count: min(g.rows, p.rows-row)},
 		window{axes: p.n, sum: p.k, first: col, count: min(g.cols, p.cols-col)}}
 }
 
-func (p *matrixProduct[T]) run(memory [][]byte, threads int, stop *atomic.Bool) {
-	const perElement = 256 // multiplications that take as long as an element of other kernels
-	l := p.rest.launch(memory, threads, stop)
+func (p *matrixProduct[T]) run(memory [][]byte, threads int, call *call) {
+	const perElement = 128 // multiplications that take as long as an element of other kernels
+	l := p.rest.launch(memory, threads, call)
 	if times(p.points, p.rows, p.cols, p.sum)/perElement < smallLaunch {
 		l.threads = 1
 	}
@@ -174,7 +183,7 @@ func (p *matrixProduct[T]) runSplit(l *launch) {
 		from := n % parts * length
 		p.multiply(l, g, p.task(g, n/parts), s, found[n], from, min(from+length, p.sum))
 	})
-	if l.stop.Load() {
+	if l.call.stop.Load() {
 		return
 	}
 	l.each(jobs, func(w *worker, job int64) {
@@ -205,15 +214,15 @@ func (p *matrixProduct[T]) multiply(l *launch, g grid, t task, s *productScratch
 				defer f.code.put(workers[k])
 			}
 		}
-		for start := from; start < to && !l.stop.Load(); start += runSteps {
+		for start := from; start < to && !l.call.stop.Load(); start += runSteps {
 			s.spans = term.taken(workers[2], s.mask[:], p.k, span{start, min(runSteps, to-start)}, s.spans[:0])
-			p.addRun(g, t, s, term, workers, sums[i])
+			p.addRun(l, g, t, s, term, workers, sums[i])
 		}
 	}
 }
 
 // addRun adds the products of a block over one run of steps.
-func (p *matrixProduct[T]) addRun(g grid, t task, s *productScratch[T], term *productTerm, workers [3]*worker, sums []T) {
+func (p *matrixProduct[T]) addRun(l *launch, g grid, t task, s *productScratch[T], term *productTerm, workers [3]*worker, sums []T) {
 	left, right := t.left, t.right
 	for _, steps := range s.spans {
 		left.total += steps.length
@@ -222,7 +231,10 @@ func (p *matrixProduct[T]) addRun(g grid, t task, s *productScratch[T], term *pr
 		return
 	}
 	left.steps, right.steps, right.total = s.spans, s.spans, left.total
-	p.pack(term.right, workers[1], s, s.right, microCols[T](), right)
+	if of := (rightPanels{l.number, t.batch, right.first}); s.packed != of || !p.keepsRight() {
+		p.pack(term.right, workers[1], s, s.right, microCols[T](), right)
+		s.packed = of
+	}
 	for row := int64(0); row < t.left.count; row += packedRows {
 		left.first, left.count = t.left.first+row, min(packedRows, t.left.count-row)
 		p.pack(term.left, workers[0], s, s.left, microRows, left)
@@ -244,7 +256,7 @@ func (p *matrixProduct[T]) panels(s *productScratch[T], sums []T, stride, rows, 
 // finish runs what stands behind the sums of a block, row by row.
 func (p *matrixProduct[T]) finish(l *launch, g grid, t task, w *worker, sums [][]T) {
 	seek(w, p.batch, t.batch)
-	for i := int64(0); i < t.left.count && !l.stop.Load(); i++ {
+	for i := int64(0); i < t.left.count && !l.call.stop.Load(); i++ {
 		seek(w, p.m, t.left.first+i)
 		for at := int64(0); at < t.right.count; at += int64(w.n) {
 			seek(w, p.n, t.right.first+at)

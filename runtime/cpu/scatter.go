@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	"github.com/fusec/fusec/ir"
@@ -75,8 +74,8 @@ func lowerKeys(k *ir.Kernel, s *ir.Scatter, symbols map[string]int64, buffer int
 }
 
 // run fills the buffer of keys.
-func (c *columnKeys) run(memory [][]byte, threads int, stop *atomic.Bool) {
-	c.code.run(memory, threads, stop)
+func (c *columnKeys) run(memory [][]byte, threads int, call *call) {
+	c.code.run(memory, threads, call)
 }
 
 // bytes is the size of the buffer of keys.
@@ -90,9 +89,9 @@ type columnLists struct {
 }
 
 // list sorts the columns by their keys, those of one key in their order.
-func (c *columnKeys) list(keys []byte, threads int, stop *atomic.Bool) *columnLists {
+func (c *columnKeys) list(keys []byte, threads int, call *call) *columnLists {
 	out := &columnLists{places: c.places, start: make([]int64, c.batch*(c.places+2)), columns: make([]uint32, c.batch*c.cols)}
-	eachOf(c.batch, threads, stop, func(b int64) {
+	eachOf(c.batch, threads, call, func(b int64) {
 		keys, start := keys[b*c.cols*keyBytes:][:c.cols*keyBytes], out.start[b*(c.places+2):][:c.places+2]
 		for at := 0; at < len(keys); at += keyBytes {
 			if p := int32(binary.LittleEndian.Uint32(keys[at:])); p >= 0 {
@@ -120,17 +119,13 @@ func (l *columnLists) of(i int64) []uint32 {
 }
 
 // eachOf calls job for 0 to n-1 on as many goroutines as are allowed.
-func eachOf(n int64, threads int, stop *atomic.Bool, job func(i int64)) {
+func eachOf(n int64, threads int, call *call, job func(i int64)) {
 	var next atomic.Int64
-	var group sync.WaitGroup
-	for range min(int64(threads), n) {
-		group.Go(func() {
-			for i := next.Add(1) - 1; i < n && !stop.Load(); i = next.Add(1) - 1 {
-				job(i)
-			}
-		})
-	}
-	group.Wait()
+	call.together(min(int64(threads), n), func() {
+		for i := next.Add(1) - 1; i < n && !call.stop.Load(); i = next.Add(1) - 1 {
+			job(i)
+		}
+	})
 }
 
 // lister folds the listed columns of each row, lanes along the rows that share a list.
@@ -193,14 +188,14 @@ func (s *lister) scratch(threads int) int64 {
 	return plus(plus(s.keys.bytes(), lists), s.rows.scratch(threads))
 }
 
-func (s *lister) run(memory [][]byte, threads int, stop *atomic.Bool) {
+func (s *lister) run(memory [][]byte, threads int, call *call) {
 	keys := make([]byte, s.keys.bytes())
-	s.keys.run(append(slices.Clone(memory), keys), threads, stop)
-	if stop.Load() {
+	s.keys.run(append(slices.Clone(memory), keys), threads, call)
+	if call.stop.Load() {
 		return
 	}
-	l := s.rows.launch(memory, threads, stop)
-	l.lists = s.keys.list(keys, threads, stop)
+	l := s.rows.launch(memory, threads, call)
+	l.lists = s.keys.list(keys, threads, call)
 	l.run()
 }
 
@@ -212,7 +207,7 @@ func (l *launch) listed(w *worker, s *section) {
 	}
 	last := int64(0)
 	for _, n := range l.lists.of(i) {
-		if l.stop.Load() {
+		if l.call.stop.Load() {
 			break
 		}
 		w.step = int64(n)

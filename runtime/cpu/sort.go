@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	"github.com/fusec/fusec/ir"
@@ -96,24 +95,20 @@ func (s *sorter) scratch(threads int) int64 {
 }
 
 // run sorts with the plan's buffers in memory.
-func (s *sorter) run(memory [][]byte, threads int, stop *atomic.Bool) {
+func (s *sorter) run(memory [][]byte, threads int, call *call) {
 	size := int64(s.keyType.Size())
 	memory = append(append([][]byte(nil), memory...), make([]byte, s.rows*s.cols*size), make([]byte, s.rows*s.places*size),
 		make([]byte, s.rows*s.places*8))
 	between := memory[len(memory)-sortBuffers:]
-	s.keys.run(memory, threads, stop)
+	s.keys.run(memory, threads, call)
 	var next atomic.Int64
-	var group sync.WaitGroup
-	for range min(int64(threads), s.rows) {
-		group.Go(func() {
-			r := &rowSorter{sorter: s}
-			for row := next.Add(1) - 1; row < s.rows && !stop.Load(); row = next.Add(1) - 1 {
-				r.row(between, row)
-			}
-		})
-	}
-	group.Wait()
-	s.store.run(memory, threads, stop)
+	call.together(min(int64(threads), s.rows), func() {
+		r := &rowSorter{sorter: s}
+		for row := next.Add(1) - 1; row < s.rows && !call.stop.Load(); row = next.Add(1) - 1 {
+			r.row(between, row)
+		}
+	})
+	s.store.run(memory, threads, call)
 }
 
 // rowSorter is the memory of one goroutine that sorts rows.

@@ -113,8 +113,22 @@ func choose(descr string, types []ir.DType, raw bool, want ir.DType) (ir.DType, 
 	if _, ok := ir.DTypeNamed(want.String()); !ok {
 		return 0, fmt.Errorf("expected element type %v cannot be stored in a tensor", want)
 	}
-	return 0, fmt.Errorf("expected elements of type %v (descr %q), found descr %q (%s)",
-		want, descrOf(want), descr, names(types, " or "))
+	return 0, fmt.Errorf("expected elements of type %v (descr %q), found descr %q (%s)%s",
+		want, descrOf(want), descr, names(types, " or "), numpyCast(want))
+}
+
+// numpyCast says how NumPy, whose numbers are f64 and i64 where nothing else is said, makes elements of a type; "" for types
+// that it does not have.
+func numpyCast(t ir.DType) string {
+	descr := descrOf(t)
+	kind, ok := map[byte]string{'f': "float", 'i': "int", 'u': "uint"}[descr[1]]
+	switch {
+	case t == ir.Bool:
+		return `: in NumPy, save x.astype("bool")`
+	case ok:
+		return fmt.Sprintf(`: in NumPy, save x.astype("%s%d")`, kind, 8*t.Size())
+	}
+	return ""
 }
 
 func names(types []ir.DType, sep string) string {

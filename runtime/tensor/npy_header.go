@@ -29,11 +29,12 @@ type npyHeader struct {
 // readHeader reads magic, version, length and dictionary.
 func readHeader(r io.Reader) (npyHeader, error) {
 	var pre [12]byte
-	if _, err := io.ReadFull(r, pre[:10]); err != nil {
-		return npyHeader{}, truncated("the 10-byte preamble", err)
+	n, err := io.ReadFull(r, pre[:10])
+	if start := string(pre[:min(n, len(npyMagic))]); !strings.HasPrefix(npyMagic, start) { // before its length: a text may be short
+		return npyHeader{}, fmt.Errorf("not an .npy file: expected %q at its start, found %q", npyMagic, start)
 	}
-	if string(pre[:6]) != npyMagic {
-		return npyHeader{}, fmt.Errorf("not an .npy file: expected %q at its start, found %q", npyMagic, pre[:6])
+	if err != nil {
+		return npyHeader{}, truncated("the 10-byte preamble", err)
 	}
 	at, length := 10, int(binary.LittleEndian.Uint16(pre[8:]))
 	switch major, minor := pre[6], pre[7]; {

@@ -139,6 +139,8 @@ func TestBadFiles(t *testing.T) {
 	}{
 		"empty":       {nil, 0, "truncated: the file ends within the 10-byte preamble"},
 		"magic":       {[]byte("PK\x03\x04aaaaaaaaa"), 0, "not an .npy file"},
+		"short text":  {[]byte("1,2\n"), 0, "not an .npy file"},
+		"short magic": {[]byte("\x93NUM"), 0, "truncated"},
 		"version":     {npy(4, f4), 0, "expected .npy version 1, 2 or 3, found 4.0"},
 		"header":      {npy(1, f4)[:40], 0, "ends within the 58-byte header"},
 		"long header": {long, 0, "expected a header of at most 1048576 bytes, found 1073741824"},
@@ -158,6 +160,9 @@ func TestBadFiles(t *testing.T) {
 		"raw":     {npy(1, dict("|V2", "(1,)"), 1, 2), 0, "can be bf16 or f16: say which is expected"},
 		"other type": {npy(1, f4, make([]byte, 8)...), ir.BF16,
 			`expected elements of type bf16 (descr "<V2"), found descr "<f4" (f32)`},
+		"doubles": {npy(1, dict("<f8", "(1,)"), make([]byte, 8)...), ir.F32,
+			`expected elements of type f32 (descr "<f4"), found descr "<f8" (f64): in NumPy, save x.astype("float32")`},
+		"flags":      {npy(1, dict("|u1", "(1,)"), 0), ir.Bool, `save x.astype("bool")`},
 		"key":        {npy(1, "{'foo': 1}"), 0, `found key "foo"`},
 		"few keys":   {npy(1, "{'shape': (1,)}"), 0, "expected the keys descr, fortran_order and shape, found 1"},
 		"two keys":   {npy(1, "{'shape': (1,), 'shape': (2,)}"), 0, `key "shape" is there twice`},
@@ -185,7 +190,7 @@ func TestFileErrorsNameTheFile(t *testing.T) {
 	path := filepath.Join(dir, "in.npy")
 	require.NoError(t, os.WriteFile(path, []byte("junk"), 0o600))
 	_, err := tensor.ReadNPYFile(path, ir.F32)
-	assert.ErrorContains(t, err, path+": truncated")
+	assert.ErrorContains(t, err, path+": not an .npy file")
 	_, err = tensor.ReadNPYFile(dir, ir.F32)
 	assert.ErrorContains(t, err, "not a regular file: it is a folder")
 	_, err = tensor.ReadNPYFile(filepath.Join(dir, "none"), ir.F32)

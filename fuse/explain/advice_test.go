@@ -1,0 +1,38 @@
+package explain_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/fusec/fusec/fuse/explain"
+)
+
+// TestAdviceFits: a refusal before a product is answered by what helps there, and by nothing where nothing does; and the two
+// ends of the merge are places of their own, although the operand has no name.
+func TestAdviceFits(t *testing.T) {
+	for body, want := range map[string]string{
+		"x / sum(x, axis=-1, keep=true)": "by what belongs to a row",
+		"bf16(f32(x) * r[:, none])":      "by what belongs to a row",
+		"gelu(x @ v)":                    "", // a factor of every element, of none alone
+		"x @ v":                          "multiply the weights first",
+	} {
+		text := "graph f(x: bf16[N, D], r: f32[N], v: bf16[D, D], w: bf16[D, F]) -> (y: bf16[N, F]) { y = (" + body + ") @ w + bf16(r)[:, none] }"
+		x := Explain(t, text, explain.Options{Sizes: map[string]int64{"N": 4096, "D": 4096, "F": 4096}})
+		found := 0
+		for _, r := range x.Refused {
+			if r.Inserted || r.Reason != "different-ranges" {
+				continue
+			}
+			found++
+			if want == "" {
+				assert.Empty(t, r.Rewrite, body)
+			} else {
+				assert.Contains(t, r.Rewrite, want, body)
+			}
+			assert.NotEqual(t, r.From.Span, x.Places[r.Consumer].Span, body)
+			assert.Equal(t, x.Places[r.Producer].Span, r.From.Span, body)
+		}
+		assert.Positive(t, found, body)
+	}
+}
