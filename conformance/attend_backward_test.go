@@ -31,8 +31,31 @@ func chainFamilies(t testing.TB) []family {
 			f.rows = append(f.rows, row{name: g.Name, src: string(text), graph: g.Name})
 		}
 	}
-	return []family{f, {name: "projected attention", rows: projectedAttention, repeat: true, plan: keepsScores,
-		planned: []string{"sm_90a", "sm_80"}, on: []pass{{engine: "cpu"}, {engine: "sm_80"}, {engine: "sm_90a"}, {engine: "gpu"}}}}
+	everywhere := []pass{{engine: "cpu"}, {engine: "sm_80"}, {engine: "sm_90a"}, {engine: "gpu"}}
+	return []family{f,
+		{name: "projected attention", rows: projectedAttention, repeat: true, plan: keepsScores, planned: []string{"sm_90a", "sm_80"}, on: everywhere},
+		{name: "reduced attention", rows: inGraph("g", rowsOf(reducedAttention, reducedProgram)), repeat: true, plan: keepsScores, planned: []string{"sm_90a", "sm_80"},
+			sizes: [][]int64{{2, 5}, {1, 130}, {1, 70}}, on: everywhere, compile: inTurn(true, "sm_90a", "sm_80")}}
+}
+
+// reducedAttention are losses of attention y behind which not every query, feature or head has a gradient of its own.
+var reducedAttention = map[string]string{
+	"a sum":                         "sum(f32(y))",
+	"a sum over features, weighted": "sum(f32(y) * f32(t[0, 0]))",
+	"a sum over queries, weighted":  "sum(f32(y * t[0, 0, :, :1]))",
+	"a mean over queries":           "sum(f32(mean(y, axis=2) @ w) * 0.5)",
+	"the largest over queries":      "sum(f32(max(y, axis=2) * t[:, :, 0]))",
+	"a mean over heads, in f32":     "sum(mean(f32(y), axis=1) * f32(t[:, 0]))",
+	"one head":                      "sum(f32(y[:, 1] * t[:, 1]))",
+	"a bias of the keys of a head":  "sum(f32(z * t))",
+}
+
+func reducedProgram(_, loss string) string {
+	return `graph f(q: bf16[B, 2, S, 64], k: bf16[B, 2, S, 64], v: bf16[B, 2, S, 64], t: bf16[B, 2, S, 64], w: bf16[64, 32], b: bf16[B, 2, 1, S]) -> (l: f32[]) {
+		y = attention(q, k, v)
+		z = attention(q, k, v, bias=b)
+		l = ` + loss + ` }
+		@bench(B=64, S=1024) graph g = grad(f)`
 }
 
 // projectedAttention are gradients of attention among products as short as those of a chain, which are none of its own.

@@ -30,6 +30,14 @@ var chainPrograms = []struct {
 	chains, pairs int
 }{
 	{"gradient of causal attention", chainProgram, 3, 1},
+	{"gradient of the mean over queries of causal attention", strings.NewReplacer("dy: bf16[B, S, 16]", "my: bf16[B, 16]",
+		"s = where", "dy[b: B, i: S, e: 16] = my[b, e]\n\ts = where").Replace(chainProgram), 3, 0},
+	{"gradient of causal attention, which heads share", strings.NewReplacer("dy: bf16[B, S, 16]", "my: f32[S, 16]",
+		"s = where", "dy[b: B, i: S, e: 16] = bf16(0.1 * my[i, e])\n\ts = where").Replace(chainProgram), 3, 1},
+	{"a sum of weights alone", `@bench(L=4096, S=4096) graph g(a: bf16[L, 32], b: bf16[S, 32], v: bf16[S, 8]) -> (y: bf16[L, 8], z: bf16[S]) {
+		w = bf16(tanh(f32(a @ transpose(b))))
+		y = w @ v
+		z = bf16(sum(f32(w), axis=0)) }`, 2, 0},
 	{"two sums of the keys, by different weights", twoSums("bf16(relu(s)) @ b", "bf16(tanh(s)) @ b"), 2, 1},
 	{"two sums under one mask", twoSums("bf16(where(keep, relu(s), 0.0)) @ b", "bf16(where(keep, tanh(s), 0.0)) @ b"), 2, 1},
 	{"two sums under different masks", twoSums("bf16(where(keep, s, 0.0)) @ b", "bf16(where(keep, 0.0, s)) @ b"), 2, 0},

@@ -1,6 +1,7 @@
 package form
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
@@ -25,6 +26,8 @@ type ChainFinder struct {
 	Products map[*ir.Value]bool // what weights may be made of
 	through  map[*ir.Value]bool // pointwise values that read a product, and are no results
 	wide     map[*ir.Value]bool // values of which some reader needs more precision than 16 bits
+
+	Counting bool // sums of weights alone are chains too, without a value
 }
 
 // NewChainFinder looks for chains in a graph whose products may still have other readers. If large is set, products are only
@@ -106,7 +109,7 @@ func (c *ChainFinder) Any() bool {
 // Match reads v as a chained contraction; nil where it is none. Where all factors of v read products, one that is stored in 16
 // bits may be what is weighed, such as the gradient that comes to a layer: it is not computed again.
 func (c *ChainFinder) Match(v *ir.Value) *Stream {
-	if s := c.match(v); s != nil {
+	if s := c.match(v, false); s != nil {
 		return s
 	}
 	for _, f := range summed(v) {
@@ -116,17 +119,20 @@ func (c *ChainFinder) Match(v *ir.Value) *Stream {
 		}
 		product, through := c.Products[l.From], c.through[l.From]
 		c.Products[l.From], c.through[l.From] = false, false
-		s := c.match(v)
+		s := c.match(v, false)
 		c.Products[l.From], c.through[l.From] = product, through
 		if s != nil {
 			return s
 		}
 	}
+	if c.Counting {
+		return c.match(v, true)
+	}
 	return nil
 }
 
-// match is Match where the values that read products are known.
-func (c *ChainFinder) match(v *ir.Value) *Stream {
+// match is Match where the values that read products are known. With counting set, v is a sum of weights alone.
+func (c *ChainFinder) match(v *ir.Value, counting bool) *Stream {
 	if v.Again || v.IsInput() || summed(v) == nil || !v.Type.IsFloat() || !c.Reads(v.Body) || c.wide[v] && !c.narrows(v) {
 		return nil
 	}
@@ -153,11 +159,20 @@ func (c *ChainFinder) match(v *ir.Value) *Stream {
 			s.Factor = times(s.Factor, f)
 		}
 	}
-	if s.Value == nil || s.Factor == nil || !c.scores(s) || !s.fitsChain(algebra.DefaultSizes(c.graph), c.graph.Facts()) {
+	if s.Factor == nil || (s.Value == nil) != counting || counting && !c.counts(factors) || !c.scores(s) || !s.fitsChain(algebra.DefaultSizes(c.graph), c.graph.Facts()) {
 		return nil
 	}
 	s.overNothing()
 	return s
+}
+
+// counts reports whether the factors of a sum are weights that are not summed otherwise. Sums of exponentials normalise the stream of their
+// scores, and sums of one product, or of what a sum gives for each key, under weights may be exchanged.
+func (c *ChainFinder) counts(factors []*ir.Expr) bool {
+	return !slices.ContainsFunc(factors, func(f *ir.Expr) bool {
+		x := Stripped(f)
+		return x.Op == ir.OpLoad && x.From.Reduce != nil || x.Op == ir.OpExp && len(factors) == 1
+	})
 }
 
 // narrows reports whether the program itself rounds the weights of a sum to 16 bits, as tiles do.
@@ -168,12 +183,12 @@ func (c *ChainFinder) narrows(v *ir.Value) bool {
 // scores lists the products that a chain's weights read; false if one of them cannot be part of the
 // chain.
 func (c *ChainFinder) scores(s *Stream) bool {
-	keys, values := algebra.RangeSet(s.Keys), TensorType(s.Value)
+	keys := algebra.RangeSet(s.Keys)
 	for _, l := range ir.Loads(s.Factor) {
 		if !c.Products[l.From] || slices.ContainsFunc(s.Products(), func(x *ir.Expr) bool { return ir.Equal(x, l) }) {
 			continue
 		}
-		if l.Fill != nil || !algebra.DependsOnAny(l, keys) || TensorType(l.From.Body) != values {
+		if l.Fill != nil || !algebra.DependsOnAny(l, keys) {
 			return false
 		}
 		if s.Score == nil {
@@ -182,7 +197,16 @@ func (c *ChainFinder) scores(s *Stream) bool {
 			s.Others = append(s.Others, l)
 		}
 	}
-	return s.Score != nil && IsHalf(values)
+	return s.Score != nil && IsHalf(s.Tensors()) &&
+		!slices.ContainsFunc(s.Products(), func(l *ir.Expr) bool { return TensorType(l.From.Body) != s.Tensors() })
+}
+
+// Tensors is the type of the tensors that a chain multiplies.
+func (s *Stream) Tensors() ir.DType {
+	if s.Value == nil {
+		return TensorType(s.Score.From.Body)
+	}
+	return TensorType(s.Value)
 }
 
 // Products are the loads of all products that the weights of a stream are made of.
@@ -210,27 +234,31 @@ func (s *Stream) fitsChain(sizes map[string]int64, facts ir.Facts) bool {
 	return true
 }
 
-// SidesAt divides the factors of a product, at the indices of a load, by whether they depend on the keys. ok is
-// false if a factor depends on the keys and also on rows of the chain on which its values do not depend.
+// SidesAt divides the factors of a product, at the indices of a load, by whether they depend on the keys. Axes of the chain on which
+// what depends on the keys depends too belong to the batch, as those of the values do. ok is false if no other axis, a row, is left.
 func (s *Stream) SidesAt(load *ir.Expr, facts ir.Facts) (q, k *ir.Expr, ok bool) {
-	value, keys, rows := AxesIn(s.Out, s.Value), algebra.RangeSet(s.Keys), map[*ir.Range]bool{}
-	for _, r := range s.Out.Axes {
-		if !value[r] && !s.Own[r] {
-			rows[r] = true
-		}
-	}
+	keys := algebra.RangeSet(s.Keys)
 	facts.Within = slices.Concat(s.Out.Axes, s.Keys, load.From.Reduce.Ranges)
-	for _, f := range FactorsOf(ir.Simplify(uncast(BodyAt(load)), facts)) {
-		switch {
-		case !algebra.DependsOnAny(f, keys):
-			q = times(q, f)
-		case algebra.DependsOnAny(f, rows):
-			return nil, nil, false
-		default:
+	for _, f := range FactorsOf(ir.Simplify(Uncast(BodyAt(load)), facts)) {
+		if algebra.DependsOnAny(f, keys) {
 			k = times(k, f)
+		} else {
+			q = times(q, f)
 		}
 	}
-	return q, k, q != nil && k != nil && algebra.DependsOnAny(q, rows)
+	if q == nil || k == nil {
+		return nil, nil, false
+	}
+	batch := AxesIn(s.Out, k)
+	if s.Value != nil {
+		maps.Copy(batch, AxesIn(s.Out, s.Value))
+	}
+	for r := range AxesIn(s.Out, q) {
+		if !batch[r] && !s.Own[r] {
+			return q, k, true
+		}
+	}
+	return nil, nil, false
 }
 
 // WeightCondition is the condition without which a weight is 0; nil where there is none.

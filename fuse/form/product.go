@@ -180,7 +180,7 @@ func PlainLoad(e *ir.Expr) bool {
 // isProduct reports whether v sums products of tensors of 16-bit floats, or of f32. In f32, each of the two
 // sides has to lack rows of the other: most programs sum squares of f32, and these are no scores.
 func isProduct(v *ir.Value) bool {
-	if v.Again || summed(v) == nil || len(FactorsOf(uncast(v.Body))) < 2 {
+	if v.Again || summed(v) == nil || len(FactorsOf(Uncast(v.Body))) < 2 {
 		return false
 	}
 	t := TensorType(v.Body)
@@ -203,8 +203,8 @@ func TensorType(e *ir.Expr) ir.DType {
 	return t
 }
 
-// uncast drops conversions between floats. Under fast, kernels do not round there.
-func uncast(e *ir.Expr) *ir.Expr {
+// Uncast drops conversions between floats. Under fast, kernels do not round there.
+func Uncast(e *ir.Expr) *ir.Expr {
 	return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
 		if e.Op == ir.OpMul {
 			return ir.Apply(ir.OpMul, widened32(e.Args[0]), widened32(e.Args[1])).At(e.Span)

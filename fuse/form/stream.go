@@ -239,7 +239,7 @@ func (m *Recogniser) rowsOf(product *ir.Value) operandRows {
 	if rows, ok := m.rows[product]; ok {
 		return rows
 	}
-	factors := FactorsOf(uncast(product.Body))
+	factors := FactorsOf(Uncast(product.Body))
 	left, right := AxesIn(product, factors[0]), AxesIn(product, ProductOf(factors[1:]))
 	rows := operandRows{map[*ir.Range]bool{}, map[*ir.Range]bool{}}
 	for _, r := range product.Axes {

@@ -127,7 +127,7 @@ func (s *Stream) check(m *Recogniser) string {
 		}
 	}
 	for _, e := range []*ir.Expr{s.Factor, s.Value} {
-		if e != nil && dependsOn(e, s.Score.From) {
+		if e != nil && DependsOn(e, s.Score.From) {
 			return "the scores stand in the sum outside of the exponential too"
 		}
 	}
@@ -159,8 +159,8 @@ func (s *Stream) check(m *Recogniser) string {
 	return ""
 }
 
-// dependsOn reports whether an expression reads a value, directly or through others.
-func dependsOn(e *ir.Expr, v *ir.Value) bool {
+// DependsOn reports whether an expression reads a value, directly or through others.
+func DependsOn(e *ir.Expr, v *ir.Value) bool {
 	seen := map[*ir.Value]bool{}
 	var reach func(loads []*ir.Expr) bool
 	reach = func(loads []*ir.Expr) bool {
@@ -210,7 +210,7 @@ func (s *Stream) Sides() (q, k *ir.Expr, ok bool) {
 			queries[score.Axes[d]] = true
 		}
 	}
-	for _, f := range FactorsOf(uncast(score.Body)) {
+	for _, f := range FactorsOf(Uncast(score.Body)) {
 		switch {
 		case !algebra.DependsOnAny(f, keys):
 			q = times(q, f)

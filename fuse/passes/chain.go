@@ -24,21 +24,27 @@ func chainProducts(g *ir.Graph) {
 	if !mayAddKernels(g) {
 		return
 	}
-	for _, large := range []bool{true, false} { // scores first, which are worth most
-		if !form.NewChainFinder(g, large).Any() || chained(g, large, nil) {
-			continue
-		}
-		tried := map[int]bool{}
-		for group := nextGroup(g, large, tried); group != nil; group = nextGroup(g, large, tried) {
-			chained(g, large, group)
-		}
+	chainAll(g, true, false) // scores first, which are worth most
+	chainAll(g, true, true)
+	chainAll(g, false, false)
+}
+
+// chainAll rewrites all chains of a graph or, where that does not pay, those of each group for which it does.
+func chainAll(g *ir.Graph, large, spread bool) {
+	if len(form.NewChainFinder(g, large).Products) == 0 || !newChainRewrite(g.Clone(), large, spread).Any() || chained(g, large, spread, nil) {
+		return
+	}
+	tried := map[int]bool{}
+	for group := nextGroup(g, large, spread, tried); group != nil; group = nextGroup(g, large, spread, tried) {
+		chained(g, large, spread, group)
 	}
 }
 
-// chained rewrites the chains of a graph, or those of a group, and reports whether it did so.
-func chained(g *ir.Graph, large bool, group map[int]bool) bool {
+// chained rewrites the chains of a graph, or those of a group, and reports whether it did so. With spread set, it gives chains operands
+// that they lack.
+func chained(g *ir.Graph, large, spread bool, group map[int]bool) bool {
 	trial := g.Clone()
-	c := newChainRewrite(trial, large)
+	c := newChainRewrite(trial, large, spread)
 	c.chains = firstChains(c.matches(), group)
 	if len(c.chains) == 0 || !c.pays() {
 		return false
@@ -52,7 +58,8 @@ func chained(g *ir.Graph, large bool, group map[int]bool) bool {
 		c.rewrite(s)
 	}
 	insertBefore(trial, func(v *ir.Value) []*ir.Value { return c.before[v] })
-	InlineViews(trial)
+	inlineWhere(trial, func(v *ir.Value) bool { return isView(v) && c.replaced[v] })
+	c.inlineUnread()
 	mergeEqual(trial)
 	c.readStored()
 	if !c.unwritten() {
@@ -76,23 +83,41 @@ type chainRewrite struct {
 	statistics map[statistic]*ir.Value // new values with one number for each row
 	weightings map[*ir.Value]bool      // new sums of values under the weights of a softmax, in f32
 	exchanged  map[*ir.Value]bool      // new sums over the depth of a product, which read one of these
+	sums       map[*ir.Value]bool      // the sums of chains
+	made       map[*ir.Value]bool      // new operands
+	replaced   map[*ir.Value]bool      // sums that are functions of new ones now
 }
 
-func newChainRewrite(g *ir.Graph, large bool) *chainRewrite {
-	return &chainRewrite{ChainFinder: form.NewChainFinder(g, large), graph: g, recogniser: form.NewRecogniser(g), sizes: algebra.DefaultSizes(g),
-		touched: map[*ir.Value]bool{}, before: map[*ir.Value][]*ir.Value{}, statistics: map[statistic]*ir.Value{}, weightings: map[*ir.Value]bool{}, exchanged: map[*ir.Value]bool{}}
+// newChainRewrite looks at a copy of a graph, to which it adds operands if spread is set.
+func newChainRewrite(g *ir.Graph, large, spread bool) *chainRewrite {
+	made := map[*ir.Value]bool{}
+	if spread {
+		dropIdleAxes(g)
+		made = spreadOperands(g, large)
+	}
+	finder := form.NewChainFinder(g, large)
+	finder.Counting = spread
+	return &chainRewrite{made: made, ChainFinder: finder, graph: g, recogniser: form.NewRecogniser(g), sizes: algebra.DefaultSizes(g),
+		touched: map[*ir.Value]bool{}, before: map[*ir.Value][]*ir.Value{}, statistics: map[statistic]*ir.Value{}, weightings: map[*ir.Value]bool{}, exchanged: map[*ir.Value]bool{},
+		sums: map[*ir.Value]bool{}, replaced: map[*ir.Value]bool{}}
 }
 
 // softmax reports whether v is a sum weighted by exponentials about their maximum, as streams
-// are.
+// are. Its other factors do not depend on the scores.
 func (c *chainRewrite) softmax(v *ir.Value) bool {
 	s := &form.Stream{Out: v, Keys: v.Reduce.Ranges}
-	reading := slices.DeleteFunc(s.Factors(c.Expand(v.Body)), func(f *ir.Expr) bool { return !c.Reads(f) })
+	factors := s.Factors(c.Expand(v.Body))
+	reading := slices.DeleteFunc(slices.Clone(factors), func(f *ir.Expr) bool { return !c.Reads(f) })
 	if len(reading) != 1 || form.Stripped(reading[0]).Op != ir.OpExp {
 		return false
 	}
 	_, ok := c.recogniser.Exponential(form.Stripped(reading[0]).Args[0], algebra.RangeSet(s.Keys))
-	return ok
+	return ok && !slices.ContainsFunc(factors, func(f *ir.Expr) bool { return f != reading[0] && c.follows(f, reading[0]) })
+}
+
+// follows reports whether an expression depends on a product that a weight is made of, be it through sums.
+func (c *chainRewrite) follows(e, weight *ir.Expr) bool {
+	return slices.ContainsFunc(ir.Loads(weight), func(l *ir.Expr) bool { return c.Products[l.From] && form.DependsOn(e, l.From) })
 }
 
 // weighted is the product of factors, those of the weight first.
@@ -123,9 +148,9 @@ func (c *chainRewrite) pays() bool {
 		points = algebra.PointsAt(append(pair, s.Keys...), c.sizes)
 		if h := weightKey(s); !weights[h] {
 			weights[h] = true
-			bytes += points * float64(form.TensorType(s.Value).Size())
+			bytes += points * float64(s.Tensors().Size())
 		}
-		bytes += points * float64(form.TensorType(s.Value).Size()) // each chain reads its weights
+		bytes += points * float64(s.Tensors().Size()) // each chain reads its weights
 		for _, l := range s.Products() {
 			again += multiplied(l.From, c.sizes)
 			if !c.touched[l.From] {
@@ -168,7 +193,11 @@ func (c *chainRewrite) rewrite(s *form.Stream) {
 			return e
 		})
 	}
-	c.sum(s.Out, ir.Apply(ir.OpMul, weight, s.Value), s.Epilogue)
+	if s.Value == nil {
+		c.sums[c.count(s, weight)] = true
+	} else {
+		c.sums[c.sum(s.Out, ir.Apply(ir.OpMul, weight, s.Value), s.Epilogue)] = true
+	}
 }
 
 // own loads a new copy of the product that l loads, over the rows and keys of a chain.
@@ -210,80 +239,9 @@ func (c *chainRewrite) depthOf(product *ir.Value) (to map[*ir.Range]*ir.Expr, de
 func (c *chainRewrite) sum(v *ir.Value, body *ir.Expr, epilogue []func(*ir.Expr) *ir.Expr) *ir.Value {
 	rw := &streamRewrite{Recogniser: &form.Recogniser{Graph: c.graph}, fresh: map[*ir.Value]*ir.Value{}}
 	acc := rw.replace(v, v.Name+"_acc", body, epilogue...)
+	c.replaced[v] = true
 	c.before[v] = append(c.before[v], acc)
 	return acc
-}
-
-// exchangeAll rewrites sums over keys of weights times a product as sums over the product's depth: with
-// P = a b^T, sum_j w[i, j] P[i, j] is sum_e a[i, e] (sum_j w[i, j] b[j, e]). The inner sum is a stream, which does
-// not need P. If a chain reads the product itself, the sum is not rewritten.
-func (c *chainRewrite) exchangeAll() {
-	chained := map[*ir.Value]bool{}
-	for _, s := range c.chains {
-		chained[s.Out] = true
-	}
-	for _, v := range c.graph.Values {
-		if v.Reduce != nil && v.Reduce.Op == ir.Sum && v.Reduce.Where == nil && v.Type.IsFloat() && !chained[v] && !c.touched[v] && c.Reads(v.Body) {
-			c.exchange(v)
-		}
-	}
-}
-
-func (c *chainRewrite) exchange(v *ir.Value) {
-	s := &form.Stream{Out: v, Keys: v.Reduce.Ranges}
-	factors := s.Factors(c.Expand(v.Body))
-	at, others := -1, 0
-	for i, f := range factors {
-		l := form.Stripped(f)
-		switch {
-		case l.Op == ir.OpLoad && c.touched[l.From] && l.Fill == nil:
-			at = i
-		case c.Reads(f):
-			others++
-		}
-	}
-	if at < 0 || others != 1 {
-		return
-	}
-	l := form.Stripped(factors[at])
-	to, depth := c.depthOf(l.From)
-	keys := algebra.RangeSet(s.Keys)
-	row, weighted := ir.Num(ir.F32, 1), slices.Delete(slices.Clone(factors), at, at+1)
-	for _, f := range form.FactorsOf(ir.Substitute(form.BodyAt(l), to)) {
-		if algebra.DependsOnAny(f, keys) {
-			weighted = append(weighted, f)
-		} else {
-			row = ir.Apply(ir.OpMul, row, ir.Cast(f, ir.F32))
-		}
-	}
-	inner := c.inner(v, c.weighted(weighted), depth)
-	c.before[v], c.weightings[inner.From] = append(c.before[v], inner.From), true
-	v.Reduce = &ir.Reduction{Op: ir.Sum, Ranges: depth}
-	c.exchanged[c.sum(v, ir.Apply(ir.OpMul, row, inner), s.Epilogue)] = true
-}
-
-// inner is the load, at v's points and a depth, of a new sum over v's keys.
-func (c *chainRewrite) inner(v *ir.Value, body *ir.Expr, depth []*ir.Range) *ir.Expr {
-	free, keys := ir.FreeRanges(body), map[*ir.Range]*ir.Expr{}
-	at, fresh := map[*ir.Range]*ir.Expr{}, []*ir.Range(nil)
-	for _, r := range v.Reduce.Ranges {
-		k := c.graph.NewRange(r.Name, r.Extent)
-		keys[r], fresh = k.At(), append(fresh, k)
-	}
-	var ranges []*ir.Range
-	var shape []*ir.Expr
-	for _, r := range append(algebra.Widened(v.Axes), depth...) {
-		if free[r] {
-			ranges, shape = append(ranges, r), append(shape, r.Extent)
-		}
-	}
-	axes := c.graph.NewAxes(shape)
-	for d, r := range ranges {
-		at[r] = axes[d].At()
-	}
-	sum := c.graph.Adopt(&ir.Value{Name: v.Name + "_weighted", Type: ir.F32, Axes: axes,
-		Body: ir.Substitute(ir.Substitute(body, keys), at), Reduce: &ir.Reduction{Op: ir.Sum, Ranges: fresh}, Origin: v.Origin})
-	return ir.Load(sum, ir.Indices(ranges), nil)
 }
 
 // unwritten reports whether no kernel has to write the products that chains read before: each is now the

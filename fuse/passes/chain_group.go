@@ -8,7 +8,7 @@ import (
 )
 
 // matches lists the chains of a graph, and notes its softmaxes. What reads a softmax times values is no chain: a gradient does
-// that which depends on which result is the largest.
+// that which depends on which result is the largest. Neither is a sum of weights alone, unless another chain has its products.
 func (c *chainRewrite) matches() (out []*form.Stream) {
 	for _, v := range c.graph.Values {
 		switch s := c.Match(v); {
@@ -19,7 +19,9 @@ func (c *chainRewrite) matches() (out []*form.Stream) {
 			out = append(out, s)
 		}
 	}
-	return out
+	return slices.DeleteFunc(slices.Clone(out), func(s *form.Stream) bool {
+		return s.Value == nil && !slices.ContainsFunc(out, func(other *form.Stream) bool { return other.Value != nil && related(s, other) })
+	})
 }
 
 // reads reports whether a value is one of the products that a chain computes again.
@@ -40,9 +42,9 @@ func firstChains(matches []*form.Stream, group map[int]bool) (out []*form.Stream
 
 // nextGroup is the IDs of the sums of a group of chains, of which none was tried before; nil where there is none. They count as
 // tried then.
-func nextGroup(g *ir.Graph, large bool, tried map[int]bool) map[int]bool {
+func nextGroup(g *ir.Graph, large, spread bool, tried map[int]bool) map[int]bool {
 	var groups [][]*form.Stream
-	for _, s := range newChainRewrite(g, large).matches() {
+	for _, s := range newChainRewrite(g.Clone(), large, spread).matches() {
 		groups = joined(groups, s)
 	}
 	for _, group := range groups {

@@ -158,16 +158,16 @@ func dropUnitReduction(v *ir.Value) {
 
 // InlineViews substitutes values whose body is a single load, a constant or an
 // index into their readers.
-func InlineViews(g *ir.Graph) {
-	inlineWhere(g, func(v *ir.Value) bool {
-		switch v.Body.Op {
-		case ir.OpLoad, ir.OpConst, ir.OpRange:
-			return true
-		case ir.OpCast:
-			return v.Body.Args[0].Op == ir.OpRange
-		}
-		return false
-	})
+func InlineViews(g *ir.Graph) { inlineWhere(g, isView) }
+
+func isView(v *ir.Value) bool {
+	switch v.Body.Op {
+	case ir.OpLoad, ir.OpConst, ir.OpRange:
+		return true
+	case ir.OpCast:
+		return v.Body.Args[0].Op == ir.OpRange
+	}
+	return false
 }
 
 // inlineWhere substitutes every pointwise value that want accepts into all of its readers. Values that
