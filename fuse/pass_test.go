@@ -186,6 +186,14 @@ var passTable = []passCase{
 		`y[i] = where(i < 3, x[i, 0], 0.0)`},
 	{"argmax over one element", `graph g(x: f32[N, 1]) -> (y: i64[N]) { y = argmax(x, axis=1) }`,
 		`y[i: N] = i64(0)`},
+	{"factors of a sum of three, two at a time", `@bench(N=4096) graph g(r: bf16[N, 256], h: bf16[N, 8, 512], w: bf16[8, 512, 256]) -> (y: f32[N, 8], z: bf16[N, 8, 512]) {
+		y[i, e] = sum[d: 256, k: 512] f32(r[i, d]) * f32(h[i, e, k]) * f32(w[e, k, d])
+		z[i, e, k] = bf16(sum[d: 256] f32(w[e, k, d]) * f32(r[i, d])) }`,
+		`y_pair[i, j, k] = sum[d: 256] f32(w[j, k, d]) * f32(r[i, d]); ` +
+			`y[i, e] = sum[k: 512] f32(h[i, e, k]) * y_pair[i, e, k]; z[i, e, k] = bf16(y_pair[i, e, k])`},
+	{"terms that are the same product", `@bench(N=4096) graph g(a: bf16[N, 256], w: bf16[256, 256], p: f32[N], q: f32[N, 256]) -> (y: f32[N, 256]) {
+		y[i, j] = sum[k: 256] f32(a[i, k]) * f32(w[k, j]) * p[i] + q[i, j] * (f32(a[i, k]) * f32(w[k, j])) }`,
+		`y_2[i, j] = sum[k: 256] f32(a[i, k]) * f32(w[k, j]); y[i, j] = y_2[i, j] * (p[i] + q[i, j])`},
 	{"equal values are one", `graph g(x: f32[N, M]) -> (y: f32[N]) { a = sum(exp(x), axis=1)
 		b = sum(exp(x), axis=1)
 		y = a * b }`,

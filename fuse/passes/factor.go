@@ -20,7 +20,64 @@ func factorSums(g *ir.Graph) {
 // factorTiles also takes all other factors out of sums of products for tensor cores. An operand with
 // such a factor would have to be computed, rounded and written before the product.
 func factorTiles(g *ir.Graph) {
+	if g.Numerics != ir.Strict {
+		widened := widenedIn(g)
+		for _, v := range g.Values {
+			collectTerms(v, widened)
+		}
+	}
 	factorWhere(g, func(v *ir.Value, _ factor) bool { return form.IsTileProduct(v) })
+}
+
+// widenedIn is the values of a graph that are elements of 16 bits in f32.
+func widenedIn(g *ir.Graph) map[*ir.Value]bool {
+	widened := map[*ir.Value]bool{}
+	for _, v := range g.Values {
+		if !v.IsInput() && v.Reduce == nil && v.Type == ir.F32 && v.Body.Op == ir.OpCast {
+			from := v.Body.Args[0]
+			widened[v] = from.Op == ir.OpLoad && form.IsHalf(from.Type)
+		}
+	}
+	return widened
+}
+
+// collectTerms writes a sum of terms that are the same product, each times something that does not depend on what is summed, as one product
+// times the sum of these. The gradient of what is read twice has such terms, as that behind an activation.
+func collectTerms(v *ir.Value, widened map[*ir.Value]bool) {
+	if v.Reduce == nil || v.Reduce.Op != ir.Sum || v.Reduce.Where != nil || v.Type != ir.F32 {
+		return
+	}
+	collected := *v
+	collected.Body = form.Expand(v.Body, widened)
+	product, beside := collect(ir.Operands(ir.OpAdd, collected.Body), algebra.RangeSet(v.Reduce.Ranges))
+	if product == nil || beside.IsConst(1) || collected.Body == v.Body && v.Body.Op != ir.OpAdd {
+		return
+	}
+	if collected.Body = ir.Apply(ir.OpMul, product, beside).At(v.Body.Span); form.IsTileProduct(&collected) {
+		v.Body = collected.Body
+	}
+}
+
+// collect writes terms as one product that depends on the bound ranges, and the sum of what each has beside it; product is nil where the terms
+// have different ones.
+func collect(terms []*ir.Expr, bound map[*ir.Range]bool) (product, sum *ir.Expr) {
+	for _, term := range terms {
+		inner, outer := splitFactors(term, bound, func(factor) bool { return true })
+		if inner == nil || product != nil && !ir.Equal(inner, product) {
+			return nil, nil
+		}
+		product = inner
+		own := ir.Num(ir.F32, 1)
+		for _, f := range outer {
+			own = f.over(own)
+		}
+		if sum == nil {
+			sum = own
+		} else {
+			sum = ir.Apply(ir.OpAdd, sum, own)
+		}
+	}
+	return product, sum
 }
 
 // factorWhere moves the factors of sums for which may is true.
@@ -73,11 +130,7 @@ func factorSum(g *ir.Graph, v *ir.Value, may func(*ir.Value, factor) bool) *ir.V
 	}
 	body := ir.Load(v, algebra.UnitIndices(axes), nil)
 	for _, f := range outer {
-		op := ir.OpMul
-		if f.divide {
-			op = ir.OpDiv
-		}
-		body = ir.Apply(op, body, ir.Substitute(f.e, rename))
+		body = factor{ir.Substitute(f.e, rename), f.divide}.over(body)
 	}
 	if none != nil {
 		body = ir.Where(none, ir.Num(v.Type, 0), body)
@@ -117,6 +170,14 @@ func allFinite(factors []factor) bool {
 type factor struct {
 	e      *ir.Expr
 	divide bool
+}
+
+// over is an expression times the factor, or divided by it.
+func (f factor) over(e *ir.Expr) *ir.Expr {
+	if f.divide {
+		return ir.Apply(ir.OpDiv, e, f.e)
+	}
+	return ir.Apply(ir.OpMul, e, f.e)
 }
 
 // splitFactors writes e as inner times the product of outer, where no factor in outer depends on the bound
