@@ -186,7 +186,7 @@ func (e *columnEmitter) groupMerge(folds []*ir.Fold, states map[*ir.Fold]string)
 			total, foldClass(f.Op), slots[i])
 		if e.shared() {
 			e.line("#pragma unroll")
-			e.line("for (int peer = 0; peer < CLUSTER; ++peer) send(&%s[rank][at / VECTOR][at %% VECTOR], %s, peer);", parts[i], total)
+			e.line("for (int g = 0; g < CLUSTER; ++g) send(&%s[rank][at / VECTOR][at %% VECTOR], %s, g);", parts[i], total)
 		} else {
 			e.line("%s[at / VECTOR][at %% VECTOR] = %s;", totals[i], total)
 		}
@@ -222,7 +222,7 @@ func (e *columnEmitter) peerMerge(folds []*ir.Fold, parts, totals []string) {
 		total := e.names.Fresh(parts[i] + "_total")
 		e.line("%s %s = %s[0][at / VECTOR][at %% VECTOR];", foldType(f), total, parts[i])
 		e.line("#pragma unroll")
-		e.line("for (int peer = 1; peer < CLUSTER; ++peer) %[1]s = %[2]s::apply(%[1]s, %[3]s[peer][at / VECTOR][at %% VECTOR]);",
+		e.line("for (int g = 1; g < CLUSTER; ++g) %[1]s = %[2]s::apply(%[1]s, %[3]s[g][at / VECTOR][at %% VECTOR]);",
 			total, foldClass(f.Op), parts[i])
 		e.line("%s[at / VECTOR][at %% VECTOR] = %s;", totals[i], total)
 	}

@@ -55,7 +55,7 @@ func (pt *partition) joinPartial(r, c *region) bool {
 		return false
 	}
 	j := a.region()
-	return a.overSameColumns(j) && a.overSameRows() && a.folds() <= mostPartials && pt.may(a.r, isAccumulated) &&
+	return !a.multiplies() && a.overSameColumns(j) && a.overSameRows() && a.folds() <= mostPartials && pt.may(a.r, isAccumulated) &&
 		pt.keepsConvex(r, c) == nil && pt.oneSum(a.r, c) == nil && a.sharesReads() && pt.take(j)
 }
 
@@ -230,6 +230,18 @@ func (a *accumulation) overSameColumns(j *region) bool {
 		return false
 	}
 	return a.estimate(algebra.Product(cols)) <= forecast.AccumulateColumns
+}
+
+// multiplies reports whether r sums products of two tensors, each of which lacks rows of the other, with a conversion around
+// them or without: tiles do that, and go through no rows one by one.
+func (a *accumulation) multiplies() bool {
+	return slices.ContainsFunc(a.r.members, func(v *ir.Value) bool {
+		plain := *v
+		if v.Reduce != nil {
+			plain.Body = form.WithoutCasts(v.Body)
+		}
+		return form.Crosses(&plain)
+	})
 }
 
 // overSameRows reports whether all members of c fold the chunks of rows that r goes through.

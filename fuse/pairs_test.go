@@ -51,7 +51,7 @@ func symbolicForm(r *rand.Rand) string {
 // TestPairsKeepSums: sums that are taken two factors at a time are the sums that the program has.
 func TestPairsKeepSums(t *testing.T) {
 	split := 0
-	for seed := range uint64(25) {
+	for seed := range uint64(40) {
 		src := symbolicForm(rand.New(rand.NewPCG(seed, 7)))
 		file, err := parser.Parse("g.fuse", []byte(src), parser.Options{})
 		require.NoError(t, err, src)
