@@ -35,10 +35,16 @@ func repeatBeside(g *ir.Graph) {
 
 // foldsParts reports whether a value is a plain reduction of a few partial results: what it reads was reduced already.
 func foldsParts(v *ir.Value, sizes map[string]int64) bool {
-	if v.Reduce == nil || v.Reduce.Op.IsArg() || v.Reduce.Where != nil || v.Reduce.Rank != nil || form.ScanOf(v) != nil || form.ScatterIn(v) != nil || form.Crosses(v) {
+	if v.Reduce == nil || !isPlain(v) || form.Crosses(v) {
 		return false
 	}
 	return repeatCost(v, nil, sizes) <= repeatSlots && !slices.ContainsFunc(v.Loads(), func(l *ir.Expr) bool { return l.From.Reduce == nil })
+}
+
+// isPlain reports whether a value is no reduction, or one of all its terms to one number.
+func isPlain(v *ir.Value) bool {
+	r := v.Reduce
+	return r == nil || !r.Op.IsArg() && r.Where == nil && r.Rank == nil && form.ScanOf(v) == nil && form.ScatterIn(v) == nil
 }
 
 // repeatCost is the work of a reduction that is computed for each point of further axes.
@@ -63,7 +69,7 @@ func besideOf(g *ir.Graph, v *ir.Value) *repetition {
 			if l.From != v {
 				continue
 			}
-			if !form.PlainIndices(l) || slices.ContainsFunc(l.Args, func(a *ir.Expr) bool { return a.Op == ir.OpRange && !slices.Contains(w.Axes, a.Range) }) {
+			if !isPlain(w) || !form.PlainIndices(l) || slices.ContainsFunc(l.Args, func(a *ir.Expr) bool { return a.Op == ir.OpRange && !slices.Contains(w.Axes, a.Range) }) {
 				return nil
 			}
 			extra := otherAxes(w, l)
