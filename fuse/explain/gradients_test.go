@@ -50,7 +50,7 @@ func TestGradientsCostWhatFunctionsDo(t *testing.T) {
 	for seed := range uint64(count) {
 		src := drawnWindow(rand.New(rand.NewPCG(seed, 5)))
 		function, gradient := secondsOf(t, src, "f"), secondsOf(t, src, "d")
-		assert.Less(t, gradient, 40*function+15*5e-6, "seed %d\n%s", seed, src)
+		assert.Less(t, gradient, 60*function+15*5e-6, "seed %d\n%s", seed, src)
 	}
 }
 
