@@ -34,11 +34,8 @@ func (e *columnEmitter) sections(pass func(int, *ir.Section)) {
 			pass(i, sec)
 			continue
 		}
-		switch {
-		case e.stays && e.shared():
-			e.open("if (rank == 0 && group == 0 && n > 0)")
-		case e.stays:
-			e.open("if (group == 0 && n > 0)")
+		if e.stays {
+			e.open("if (%sgroup == 0 && n > 0)", e.firstBlock())
 		}
 		e.rowValues(sectionRoots(sec))
 		e.flatStores(sec, nil, nil)

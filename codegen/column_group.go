@@ -35,6 +35,14 @@ func (e *columnEmitter) group() {
 // shared reports whether the blocks of a cluster share the columns of their rows.
 func (e *columnEmitter) shared() bool { return e.v.Schedule.Cluster > 1 }
 
+// firstBlock is the text ahead of a condition that holds in the first block of a cluster alone.
+func (e *columnEmitter) firstBlock() string {
+	if e.shared() {
+		return "rank == 0 && "
+	}
+	return ""
+}
+
 // groupStep is how many columns further the next one of a thread is.
 func (e *columnEmitter) groupStep() string {
 	if e.shared() {
@@ -179,11 +187,7 @@ func (e *columnEmitter) groupMerge(folds []*ir.Fold, states map[*ir.Fold]string)
 	}
 	e.open("for (int at = threadIdx.x; at < LANES * VECTOR; at += THREADS)")
 	for i, f := range folds {
-		total := e.names.Fresh(slots[i] + "_total")
-		e.line("%s %s = %s[0][at / VECTOR][at %% VECTOR];", foldType(f), total, slots[i])
-		e.line("#pragma unroll")
-		e.line("for (int g = 1; g < MERGED; ++g) %[1]s = %[2]s::apply(%[1]s, %[3]s[g][at / VECTOR][at %% VECTOR]);",
-			total, foldClass(f.Op), slots[i])
+		total := e.foldSlots(f, slots[i], "MERGED")
 		if e.shared() {
 			e.line("#pragma unroll")
 			e.line("for (int g = 0; g < CLUSTER; ++g) send(&%s[rank][at / VECTOR][at %% VECTOR], %s, g);", parts[i], total)
@@ -219,12 +223,16 @@ func (e *columnEmitter) peerMerge(folds []*ir.Fold, parts, totals []string) {
 	e.line("cluster_wait();")
 	e.open("for (int at = threadIdx.x; at < LANES * VECTOR; at += THREADS)")
 	for i, f := range folds {
-		total := e.names.Fresh(parts[i] + "_total")
-		e.line("%s %s = %s[0][at / VECTOR][at %% VECTOR];", foldType(f), total, parts[i])
-		e.line("#pragma unroll")
-		e.line("for (int g = 1; g < CLUSTER; ++g) %[1]s = %[2]s::apply(%[1]s, %[3]s[g][at / VECTOR][at %% VECTOR]);",
-			total, foldClass(f.Op), parts[i])
-		e.line("%s[at / VECTOR][at %% VECTOR] = %s;", totals[i], total)
+		e.line("%s[at / VECTOR][at %% VECTOR] = %s;", totals[i], e.foldSlots(f, parts[i], "CLUSTER"))
 	}
 	e.close()
+}
+
+// foldSlots writes the fold of what so many groups or blocks have left in slots, at the element at, and returns its name.
+func (e *columnEmitter) foldSlots(f *ir.Fold, slots, count string) (total string) {
+	total = e.names.Fresh(slots + "_total")
+	e.line("%s %s = %s[0][at / VECTOR][at %% VECTOR];", foldType(f), total, slots)
+	e.line("#pragma unroll")
+	e.line("for (int g = 1; g < %[4]s; ++g) %[1]s = %[2]s::apply(%[1]s, %[3]s[g][at / VECTOR][at %% VECTOR]);", total, foldClass(f.Op), slots, count)
+	return total
 }

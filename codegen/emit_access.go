@@ -9,14 +9,6 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// directRead is the read that a wide operand consists of, through casts.
-func directRead(x *ir.Expr) *ir.Expr {
-	for x.Op == ir.OpCast {
-		x = x.Args[0]
-	}
-	return x
-}
-
 // operandRead is the read that a wide operand consists of.
 func (e *emitter) operandRead(x *ir.Expr) *ir.Expr {
 	if x.Op == ir.OpLocal {

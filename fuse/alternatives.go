@@ -12,8 +12,8 @@ import (
 )
 
 // Passes decide at the sizes that a program is usually run at (its default sizes). At other sizes the
-// decision may be wrong and cost much. For those sizes the graph is planned a second time, and at run time
-// the sizes choose between the two plans.
+// decision may be wrong and cost much. For those sizes the graph is planned again, and at run time the sizes
+// choose among the plans.
 
 // otherGraphs rewrites the graph at other sizes, and returns the results in which the passes decide in another way than
 // for work, which is the graph that they rewrote at the default sizes. Each says for which sizes it is, which no other

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/stretchr/testify/assert"
 )
 
 // drawnForm draws a sum of products of three tensors or four, and its gradient: which ranges each tensor has, and which the result.
@@ -52,13 +50,5 @@ func drawnForm(r *rand.Rand) string {
 // TestGradientsOfForms: a gradient of a sum of products of several tensors takes time of the order of that of the sum, whichever ranges each
 // has. Most take four times as long; sums over all ranges at once would take hundreds of times as long.
 func TestGradientsOfForms(t *testing.T) {
-	count := 40
-	if inFull() {
-		count = 150
-	}
-	for seed := range uint64(count) {
-		src := drawnForm(rand.New(rand.NewPCG(seed, 6)))
-		function, gradient := secondsOf(t, src, "f"), secondsOf(t, src, "d")
-		assert.Less(t, gradient, 110*function+15*5e-6, "seed %d\n%s", seed, src)
-	}
+	gradientsCost(t, 40, 150, 110, func(seed uint64) string { return drawnForm(rand.New(rand.NewPCG(seed, 6))) })
 }

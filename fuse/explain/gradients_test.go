@@ -43,14 +43,20 @@ func drawnWindow(r *rand.Rand) string {
 // more, however its windows step and whatever is around it. Most take three times as long; sums over all places in place of those
 // that a tap meets would take hundreds of times as long.
 func TestGradientsCostWhatFunctionsDo(t *testing.T) {
-	count := 16
+	gradientsCost(t, 16, 300, 60, func(seed uint64) string { return drawnWindow(rand.New(rand.NewPCG(seed, 5))) })
+}
+
+// gradientsCost asserts that the gradient d of each function f that is drawn is estimated to take less than so many times as long,
+// and some launches. few programs are drawn, or in full many.
+func gradientsCost(t *testing.T, few, many int, times float64, draw func(seed uint64) string) {
+	count := few
 	if inFull() {
-		count = 300
+		count = many
 	}
 	for seed := range uint64(count) {
-		src := drawnWindow(rand.New(rand.NewPCG(seed, 5)))
+		src := draw(seed)
 		function, gradient := secondsOf(t, src, "f"), secondsOf(t, src, "d")
-		assert.Less(t, gradient, 60*function+15*5e-6, "seed %d\n%s", seed, src)
+		assert.Less(t, gradient, times*function+15*5e-6, "seed %d\n%s", seed, src)
 	}
 }
 

@@ -19,7 +19,14 @@ func repeatBeside(g *ir.Graph) {
 	if g.OneKernel || g.Numerics == ir.Strict {
 		return
 	}
-	sizes, results := algebra.DefaultSizes(g), map[*ir.Value]bool{}
+	sizes, results, readers := algebra.DefaultSizes(g), map[*ir.Value]bool{}, map[*ir.Value][]*ir.Value{}
+	for _, v := range g.Values {
+		for _, l := range v.Loads() {
+			if of := readers[l.From]; len(of) == 0 || of[len(of)-1] != v {
+				readers[l.From] = append(of, v)
+			}
+		}
+	}
 	for _, o := range g.Outputs {
 		results[o.Value] = true
 	}
@@ -27,7 +34,7 @@ func repeatBeside(g *ir.Graph) {
 		if results[v] || !foldsParts(v, sizes) {
 			continue
 		}
-		if r := besideOf(g, v); r != nil && repeatCost(v, r.extra, sizes) <= repeatSlots {
+		if r := besideOf(v, readers[v]); r != nil && repeatCost(v, r.extra, sizes) <= repeatSlots {
 			r.repeat(g)
 		}
 	}
@@ -62,9 +69,9 @@ type repetition struct {
 
 // besideOf finds the axes along which a reduction may be repeated: those that each of its readers has beside the axes of
 // the reduction, where another reduction over as many points, which a reader reads or is, has them too. Nil for none.
-func besideOf(g *ir.Graph, v *ir.Value) *repetition {
+func besideOf(v *ir.Value, readers []*ir.Value) *repetition {
 	r, beside := &repetition{v: v, readers: map[*ir.Value][]*ir.Range{}}, false
-	for _, w := range g.Values {
+	for _, w := range readers {
 		for _, l := range w.Loads() {
 			if l.From != v {
 				continue
