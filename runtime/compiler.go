@@ -159,9 +159,9 @@ func compileOptions(u ir.Unit, arch string) []string {
 	return options
 }
 
-// factsVersion is the version of KernelFacts: an entry of an older version lacks facts that are
-// kept now.
-const factsVersion = 2
+// factsVersion is the version of KernelFacts and of the checks of code: an entry of an older version lacks
+// facts that are kept now, or may be wrong.
+const factsVersion = 3
 
 // Key is the key of a unit's code and facts, made of everything that they depend on. identity
 // is that of NVRTC (cuda.Location.Identity).
@@ -264,7 +264,7 @@ func (c *Compiler) create(ctx context.Context, p *ir.Program, unit int, arch str
 	start := time.Now()
 	file := c.file(p, unit)
 	request := cuda.Request{Name: file, Source: p.TextOf(unit, file), Options: nvrtc.SupportedOptions(compileOptions(u, arch)...)}
-	result, err := nvrtc.Compile(ctx, request)
+	request, result, err := withWideIndices(ctx, nvrtc, request)
 	again := 0
 	if err == nil {
 		result, again, err = withoutSpills(ctx, nvrtc, request, result, u.Block[0])
