@@ -56,7 +56,7 @@ func TapCounts(where *ir.Expr, ranges []*ir.Range, facts ir.Facts) map[*ir.Range
 			}
 			tap = r
 		}
-		if tap == nil || counts[tap] != nil {
+		if tap == nil {
 			return nil
 		}
 		step, ok := ir.Stride(margin, tap, facts)
@@ -65,6 +65,9 @@ func TapCounts(where *ir.Expr, ranges []*ir.Range, facts ir.Facts) map[*ir.Range
 		}
 		rest := ir.Substitute(margin, map[*ir.Range]*ir.Expr{tap: ir.IntConst(0)})
 		count := ir.Apply(ir.OpAdd, ir.Apply(ir.OpFloorDiv, rest, ir.IntConst(-step.Int)), ir.IntConst(1))
+		if other := counts[tap]; other != nil {
+			count = ir.Apply(ir.OpMin, count, other)
+		}
 		count = ir.Apply(ir.OpMax, ir.Apply(ir.OpMin, count, tap.Extent), ir.IntConst(0)) // the condition may allow more than there are
 		if counts[tap] = ir.Simplify(count, facts); algebra.DependsOnAny(counts[tap], algebra.RangeSet(ranges)) {
 			return nil

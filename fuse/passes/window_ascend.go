@@ -14,7 +14,7 @@ func ascendWindows(g *ir.Graph) {
 	}
 	sizes := algebra.DefaultSizes(g)
 	insertBefore(g, func(v *ir.Value) []*ir.Value {
-		if v.Reduce == nil || v.Reduce.Where != nil || !multiplyOnTiles(v, sizes) {
+		if v.Reduce == nil || !multiplyOnTiles(v, sizes) {
 			return nil
 		}
 		at, turned := ir.Indices(v.Axes), map[*ir.Range]*ir.Expr{}
@@ -28,6 +28,9 @@ func ascendWindows(g *ir.Graph) {
 			return nil
 		}
 		reduction := *v.Reduce
+		if reduction.Where != nil {
+			reduction.Where = ir.Simplify(ir.Substitute(reduction.Where, turned), g.Facts())
+		}
 		u := freshAxes(g, &ir.Value{Name: v.Name + "_turned", Type: v.Type, Axes: v.Axes, Reduce: &reduction, Origin: v.Origin,
 			Body: ir.Simplify(ir.Substitute(v.Body, turned), g.Facts())})
 		v.Reduce, v.Body = nil, ir.Load(u, at, nil).At(v.Body.Span)

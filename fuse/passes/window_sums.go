@@ -28,7 +28,7 @@ func splitWindowSums(g *ir.Graph) {
 	sizes := algebra.DefaultSizes(g)
 	insertBefore(g, func(v *ir.Value) []*ir.Value {
 		p := windowedProduct(v)
-		if p == nil || v.Reduce.Where != nil || p.isExact(g) {
+		if p == nil || p.isExact(g) {
 			return nil
 		}
 		tap := p.longTap(sizes)
