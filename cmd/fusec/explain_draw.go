@@ -16,8 +16,7 @@ func (a *app) explainText(graphs []explain.Explanation, classes bool) {
 		if i > 0 {
 			a.ui.printf("\n")
 		}
-		a.ui.printf("%s: %s instead of %d, on %s", a.ui.style(bold, x.Graph), count(x.Fused.Kernels, "kernel"),
-			x.Unfused.Kernels, x.Device)
+		a.ui.printf("%s: %s, on %s", a.ui.style(bold, x.Graph), kernelsText(x), x.Device)
 		if len(x.Sizes) > 0 {
 			a.ui.printf(" at %s", sizesText(x.Sizes))
 		}
@@ -51,6 +50,9 @@ func (a *app) explainKernel(k explain.KernelNote, classes bool) {
 	}
 	for i, line := range a.operationLines(k.Operations) {
 		a.field([]string{"computes", ""}[min(i, 1)], line)
+	}
+	if k.Copies != nil {
+		a.field("computes", a.copyLine(k.Copies))
 	}
 	for i, line := range transferLines(k.Reads) {
 		a.field([]string{"reads", ""}[min(i, 1)], line)
@@ -253,6 +255,15 @@ func (a *app) operationLines(ops []explain.Operation) []string {
 		places[i] += pad + "  " + a.ui.style(faint, r[1])
 	}
 	return places
+}
+
+// copyLine says what is copied, behind the place of the program that it is for.
+func (a *app) copyLine(c *explain.CopyNote) string {
+	text := copyText(c, func(name string) string { return name })
+	if s := c.Span; !s.IsZero() {
+		return fmt.Sprintf("%-7s %s  %s", fmt.Sprintf("%d:%d", s.Start.Line, s.Start.Column), a.spanText(s.Span), a.ui.style(faint, text))
+	}
+	return text
 }
 
 // spanText is the program's text of a span, on one line and not too long.

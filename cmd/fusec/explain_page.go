@@ -43,7 +43,7 @@ type page struct {
 }
 
 func (p *page) title() {
-	text := fmt.Sprintf("%s instead of %d", count(p.x.Fused.Kernels, "kernel"), p.x.Unfused.Kernels)
+	text := kernelsText(p.x)
 	if p.x.Fused.Seconds != nil && p.x.Unfused.Seconds != nil {
 		text += fmt.Sprintf(", about %s ms instead of %s,", secondsText(p.x.Fused.Seconds), secondsText(p.x.Unfused.Seconds))
 	}
@@ -52,6 +52,16 @@ func (p *page) title() {
 		text += " at " + sizesText(p.x.Sizes)
 	}
 	p.ui.printf("%s\n\n", strings.Join(wrap(p.ui.style(bold, p.x.Graph)+": "+text, p.ui.width()), "\n"))
+}
+
+// kernelsText says how many kernels there are, and how many there are without fusion. More of them are no gain in
+// themselves: copies to another layout are kernels of their own.
+func kernelsText(x explain.Explanation) string {
+	kernels, unfused := count(x.Fused.Kernels, "kernel"), x.Unfused.Kernels
+	if x.Fused.Kernels > unfused {
+		return fmt.Sprintf("%s (unfused: %d)", kernels, unfused)
+	}
+	return fmt.Sprintf("%s instead of %d", kernels, unfused)
 }
 
 // kernels lists the kernels in the order they run in; of very many the costliest.
@@ -81,7 +91,9 @@ func (p *page) kernels() {
 	}
 	p.ui.table([]column{number(""), number("about ms"), number("share"), col("roofline"), col("line"), col("computes")}, rows)
 	if more := len(p.running()) - len(shown); more > 0 {
-		p.ui.printf("%s\n", p.ui.style(faint, fmt.Sprintf("and %s that take less (--verbose)", count(more, "kernel"))))
+		p.ui.printf("%s\n", p.ui.style(faint, fmt.Sprintf("and %s that take less; --verbose shows them, and what each reads and writes", count(more, "kernel"))))
+	} else if len(p.x.Kernels) > pageDetailed {
+		p.ui.printf("%s\n", p.ui.style(faint, "--verbose shows what each reads and writes"))
 	}
 	p.ui.printf("\n")
 }
@@ -137,8 +149,12 @@ func (p *page) costliest() []int {
 	return slices.Sorted(slices.Values(all[:pageKernels]))
 }
 
-// does says which lines of the program a kernel computes, and the last thing it computes.
+// does says which lines of the program a kernel computes, and the last thing it computes. Of a copy it
+// says what is copied, and the line of what that is for.
 func (p *page) does(k explain.KernelNote) (lines, text string) {
+	if k.Copies != nil {
+		return p.copies(k.Copies)
+	}
 	first, last := 0, 0
 	var at diag.Span
 	for _, op := range k.Operations {
@@ -156,11 +172,39 @@ func (p *page) does(k explain.KernelNote) (lines, text string) {
 	}
 	switch {
 	case at.IsZero():
-		return "", "a copy"
+		return "", k.Name
 	case first == last:
 		return fmt.Sprint(first), p.spanText(at)
 	}
 	return fmt.Sprintf("%d-%d", first, last), p.spanText(at)
+}
+
+// copies says what a kernel without operations copies, the line of the program, and what that calls the copy or reads it for.
+func (p *page) copies(c *explain.CopyNote) (lines, text string) {
+	text = copyText(c, p.words)
+	if c.Span.IsZero() {
+		return "", text
+	}
+	lines = fmt.Sprint(c.Span.Start.Line)
+	if c.Inserted {
+		return lines, text + ", for " + p.spanText(c.Span.Span)
+	}
+	return lines, p.spanText(c.Span.Span) + ": " + text
+}
+
+// copyText names what is copied, in names of the program or in those of the plan.
+func copyText(c *explain.CopyNote, name func(string) string) string {
+	if len(c.Of) == 0 {
+		return "constants"
+	}
+	text := "a copy"
+	for i, of := range c.Of {
+		text += []string{" of ", ", "}[min(i, 1)] + name(of)
+	}
+	if c.Layout != "" {
+		text += ", " + c.Layout
+	}
+	return text
 }
 
 // details are the operations of a kernel, and the tensors it moves.
@@ -171,7 +215,10 @@ func (p *page) details(k explain.KernelNote) []string {
 			ops = append(ops, op.Name)
 		}
 	}
-	out := []string{strings.Join(ops, ", ")}
+	var out []string
+	if len(ops) > 0 {
+		out = append(out, strings.Join(ops, ", "))
+	}
 	if len(k.Reads) > 0 {
 		out = append(out, "reads "+p.tensors(k.Reads, "the %s of kernel %s",
 			func(k explain.KernelNote) []explain.Transfer { return k.Writes }))

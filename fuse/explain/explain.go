@@ -81,6 +81,7 @@ type KernelNote struct {
 	Folds       string      `json:"folds,omitempty"` // the product whose tiles it folds as it multiplies them, so that the product is not written
 	Depth       []RangeNote `json:"depth,omitempty"` // the ranges that this product sums over
 	Operations  []Operation `json:"operations"`
+	Copies      *CopyNote   `json:"copies,omitempty"` // of a kernel without operations
 	Reads       []Transfer  `json:"reads"`
 	Writes      []Transfer  `json:"writes"`
 	Read        Amount      `json:"read"`
@@ -109,6 +110,14 @@ type Operation struct {
 	Value string `json:"value"`          // the value it is part of
 	Call  string `json:"call,omitempty"` // the library functions it comes from, outermost first
 	Span  Place  `json:"span"`
+}
+
+// CopyNote says what a kernel without operations copies, and what for.
+type CopyNote struct {
+	Of       []string `json:"of"`               // the values it reads
+	Layout   string   `json:"layout,omitempty"` // the order of the copy, where it is another one
+	Inserted bool     `json:"inserted"`         // the compiler made it; the program does not say it
+	Span     Place    `json:"span"`             // where it stands in the program; of one that is inserted, what reads it
 }
 
 // Transfer is a tensor that a kernel reads or writes, and what of it moves at least.
@@ -209,6 +218,7 @@ func Explain(g *ir.Graph, plan *ir.Plan, opts Options) Explanation {
 	out := Explanation{Graph: g.Name, Device: opts.Device.Name, Sizes: x.sizes,
 		Kernels: []KernelNote{}, Refused: []RefusalNote{}, States: statesOf(plan)}
 	x.places = placesOf(plan.Graph.Values)
+	x.readers = readersOf(g, plan.Graph.Values)
 	out.Places = x.parts(plan.Graph.Values)
 	fused := newTally()
 	lastBlocks := map[*ir.Kernel]string{}
@@ -242,11 +252,16 @@ type explainer struct {
 	device ir.Device
 	sizes  map[string]int64
 	places map[*ir.Value]diag.Span
+	// readers are the first readers of the values that the compiler inserted.
+	readers map[*ir.Value]*ir.Value
 }
 
 func (x *explainer) kernel(k *ir.Kernel, lastBlockOf string, sum *tally) KernelNote {
 	n := KernelNote{Name: k.Name, LastBlockOf: lastBlockOf, Template: k.Template.String(), Rows: rangeNotes(k.Rows),
 		Cols: rangeNotes(k.Cols), Operations: operations(k.Members), Reads: []Transfer{}, Writes: []Transfer{}}
+	if len(n.Operations) == 0 {
+		n.Copies = x.copyNote(k.Members)
+	}
 	if c := k.Variants[0].Contract; c != nil && c.Product != nil {
 		n.Folds, n.Depth = c.Product.Name, rangeNotes(c.Depth)
 	}
