@@ -16,6 +16,9 @@ func rewrite(g *ir.Graph, reason ir.Reason, producer, consumer *ir.Value) string
 			return "leave it out of the results"
 		}
 	case ir.ReasonIndexMismatch:
+		if !reordered(producer, consumer) {
+			return ""
+		}
 		return "let the reader take the elements as they are computed: apply the transpose, slice or reshape between the two to the inputs, or to the result"
 	case ir.ReasonRecompute:
 		return "compute less before it is read at many points, or give it fewer readers"
@@ -27,6 +30,54 @@ func rewrite(g *ir.Graph, reason ir.Reason, producer, consumer *ir.Value) string
 		return differentRanges(producer, consumer)
 	}
 	return ""
+}
+
+// reordered reports whether a value reads another at one place for each point, in another order or a part of it, as through a
+// transpose, a slice or a reshape. Windows, neighbours of an element and gathers are no such reads: the program cannot
+// take them to the inputs.
+func reordered(producer, consumer *ir.Value) bool {
+	var read *ir.Expr
+	for _, load := range consumer.Loads() {
+		if load.From != producer {
+			continue
+		}
+		if read != nil && !ir.Equal(read, load) || slices.ContainsFunc(load.Args, func(at *ir.Expr) bool { return isWindow(consumer, at) || len(ir.Loads(at)) > 0 }) {
+			return false
+		}
+		read = load
+	}
+	return read != nil && !inOrder(consumer, read)
+}
+
+// isWindow reports whether an index goes over neighbours: depends on an axis of the value and on one that it reduces.
+func isWindow(v *ir.Value, at *ir.Expr) bool {
+	own, summed := false, false
+	ir.Walk(at, func(e *ir.Expr) bool {
+		if e.Op == ir.OpRange {
+			isOwn := slices.Contains(v.Axes, e.Range)
+			own, summed = own || isOwn, summed || !isOwn
+		}
+		return true
+	})
+	return own && summed
+}
+
+// inOrder reports whether a load has the axes of the value that reads it as they are: its own in order, then those that it
+// reduces. The right operand of a product has these before the last.
+func inOrder(v *ir.Value, load *ir.Expr) bool {
+	var own, summed []int
+	ownFirst := true
+	for _, at := range load.Args {
+		if at.Op != ir.OpRange {
+			return false
+		}
+		if i := slices.Index(v.Axes, at.Range); i >= 0 {
+			own, ownFirst = append(own, i), ownFirst && len(summed) == 0
+		} else {
+			summed = append(summed, slices.Index(v.Reduce.Ranges, at.Range))
+		}
+	}
+	return slices.IsSorted(own) && slices.IsSorted(summed) && (ownFirst || own[len(own)-1] == len(v.Axes)-1)
 }
 
 // differentRanges advises where one loop would have to run inside another.

@@ -36,3 +36,26 @@ func TestAdviceFits(t *testing.T) {
 		assert.Positive(t, found, body)
 	}
 }
+
+// TestAdviceOfOrder: a transpose between two values can be taken to the inputs; a window over what is computed cannot, and
+// where there is neither there is nothing to take.
+func TestAdviceOfOrder(t *testing.T) {
+	const norms = "graph f(x: f32[64, 64], w: f32[64, 64]) -> (y: f32[64, 64]) { y = layer_norm(x @ w) @ w }"
+	const turned = "graph f(x: f32[64, 64], w: f32[64, 64]) -> (y: f32[64, 64]) { y = softmax(transpose(x @ w)) }"
+	for text, advised := range map[string]bool{
+		"@tf32 graph f(x: f32[8, 16, 34, 34], w: f32[16, 16, 3, 3]) -> (y: f32[8, 16, 15, 15]) { y = max_pool2d(relu(conv2d(x, w)), 3, stride=2) }": false,
+		norms:  false,
+		turned: true,
+	} {
+		x := Explain(t, text, explain.Options{})
+		found := 0
+		for _, r := range x.Refused {
+			if r.Inserted || r.Reason != "index-mismatch" {
+				continue
+			}
+			found++
+			assert.Equal(t, advised, r.Rewrite != "", text)
+		}
+		assert.Positive(t, found, text)
+	}
+}
