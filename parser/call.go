@@ -1,6 +1,7 @@
 package parser
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/fusec/fusec/ir"
@@ -163,11 +164,20 @@ func (b *builder) foldMany(op ir.Op, name string, args []argument, span diag.Spa
 	return out
 }
 
+// byPosition says how a function without names for its arguments is called. max(x, 1, keep=true) was meant to reduce.
+func byPosition(name string) string {
+	m, reduces := ir.MonoidNamed(name)
+	if !reduces {
+		return "it takes its arguments by position"
+	}
+	return fmt.Sprintf("of several tensors or numbers it takes the %s of each element; %s(x, axis=1, keep=true) reduces", m, name)
+}
+
 func (b *builder) positional(name string, args []argument) ([]val, bool) {
 	out := make([]val, len(args))
 	for i, a := range args {
 		if a.name != "" {
-			b.errorf(a.span, "%s has no parameter %s: it takes its arguments by position", name, a.name)
+			b.errorf(a.span, "%s has no parameter %s: %s", name, a.name, byPosition(name))
 			return nil, false
 		}
 		out[i] = a.val

@@ -56,7 +56,9 @@ func (c *nameCheck) bindTargets(s *stmtNode) {
 		c.know(s.For.Var.Text)
 	case s.Assign != nil:
 		for _, t := range s.Assign.Targets {
-			c.know(t.Name.Text)
+			if !t.Name.discards() {
+				c.know(t.Name.Text)
+			}
 		}
 	}
 }

@@ -136,7 +136,7 @@ func (b *builder) gradWrt(c *gradCall, wrt *exprNode) bool {
 			b.errorf(e.span(), "%s is not given: there is nothing to differentiate by", name)
 			return false
 		case at < 0:
-			b.errorf(e.span(), "%s has no parameter %s%s", c.fn.Name.Text, name, parameterHint(name, names))
+			b.errorf(e.span(), "%s has no parameter %s%s", c.fn.Name.Text, name, parameterHint(c.fn.Name.Text, name, names))
 			return false
 		}
 		for _, seen := range c.by {

@@ -48,6 +48,9 @@ type identNode struct {
 	Text string `parser:"@Ident"`
 }
 
+// discards reports whether a name on the left of = is the one that keeps no value.
+func (n *identNode) discards() bool { return n.Text == "_" }
+
 type fnNode struct {
 	node
 	Name    *identNode    `parser:"'fn' @@"`

@@ -22,11 +22,22 @@ var foreignNames = map[string]string{
 	"char": "i8", "byte": "u8", "uint8": "u8", "uint32": "u32", "uint": "u32", "boolean": "bool", "tensor": "f32", "Tensor": "f32", "ndarray": "f32", "array": "f32",
 }
 
-// foreignParameters are names of parameters.
-var foreignParameters = map[string]string{
-	"dim": "axis", "dims": "axis", "axes": "axis", "keepdim": "keep", "keepdims": "keep", "keep_dims": "keep",
-	"epsilon": "eps",
+// foreignParameters are names of parameters, with those they may have here.
+var foreignParameters = map[string][]string{
+	"dim": {"axis"}, "dims": {"axis"}, "axes": {"axis"}, "keepdim": {"keep"}, "keepdims": {"keep"}, "keep_dims": {"keep"},
+	"epsilon": {"eps"}, "min": {"lo", "min_val"}, "max": {"hi", "max_val"}, "lo": {"min_val"}, "hi": {"max_val"},
+	"min_val": {"lo"}, "max_val": {"hi"}, "slope": {"negative_slope"}, "alpha": {"negative_slope"}, "negative_slope": {"alpha"},
 }
+
+// foreignArguments are arguments that functions of other libraries choose another function by, which here has a name.
+var foreignArguments = map[[2]string]string{
+	{"batch_norm", "training"}:     trainsNorm,
+	{"batch_norm", "momentum"}:     trainsNorm,
+	{"batch_norm", "running_mean"}: trainsNorm,
+	{"batch_norm", "running_var"}:  trainsNorm,
+}
+
+const trainsNorm = "batch_norm_train(x, weight, bias) normalises with the statistics of the batch, and gives them"
 
 // foreignFunctions are names of functions.
 var foreignFunctions = map[string]string{
@@ -194,10 +205,15 @@ func beforeToken(bad lexer.Token, tokens []lexer.Token) []lexer.Token {
 	return out
 }
 
-// parameterHint suggests a parameter for a name that a function does not have.
-func parameterHint(name string, known []string) string {
-	if here, ok := foreignParameters[name]; ok && slices.Contains(known, here) {
-		return ": did you mean " + here + "?"
+// parameterHint suggests a parameter, or another function, for a name that a function does not have.
+func parameterHint(fn, name string, known []string) string {
+	if form := foreignArguments[[2]string{fn, name}]; form != "" {
+		return ": " + form
+	}
+	for _, here := range foreignParameters[name] {
+		if slices.Contains(known, here) {
+			return ": did you mean " + here + "?"
+		}
 	}
 	return diag.Choices(name, known)
 }

@@ -79,7 +79,7 @@ func (b *builder) matchArgs(fn string, names []string, args []argument, span dia
 		}
 		switch {
 		case at < 0:
-			b.errorf(args[i].span, "%s has no parameter %s%s", fn, args[i].name, parameterHint(args[i].name, names))
+			b.errorf(args[i].span, "%s has no parameter %s%s", fn, args[i].name, parameterHint(fn, args[i].name, names))
 			return nil, false
 		case at >= len(names):
 			b.errorf(args[i].span, "%s takes at most %s, found %d", fn, plural(len(names), "argument"), len(args))
@@ -178,6 +178,10 @@ func staticFits(typ string, v val) bool {
 func (b *builder) tensorArg(p *paramNode, v val) *array {
 	if v.kind == arrayVal {
 		return b.element(v)
+	}
+	if form := foreignArguments[[2]string{b.fn.Name.Text, p.Name.Text}]; form != "" && v.kind == noneVal {
+		b.errorf(v.span, "argument %s of %s must be a tensor, not none: %s", p.Name.Text, b.fn.Name.Text, form)
+		return nil
 	}
 	t, ok := b.dtype(p.Type.Name)
 	if !ok {

@@ -256,6 +256,9 @@ func (b *builder) undefined(span diag.Span, name string, call bool) val {
 	if call {
 		what, known = "function", b.functionNames()
 	}
+	if name == "_" && !call {
+		return b.fail(span, "_ on the left discards a value: give it a name to read it")
+	}
 	if later := definedIn(b.body, name); later != nil && !call {
 		v := b.fail(span, "%s is used before it is defined: values are defined in order", name)
 		if b.muted == 0 && !b.full() {

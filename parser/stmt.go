@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/ir/diag"
 )
 
 // block executes statements until one returns or the budget is spent.
@@ -50,7 +51,7 @@ func (b *builder) raise(n *errorNode, text string) {
 	span := n.span()
 	if b.fn != nil {
 		span = b.shownIn(b.parent, b.frame.call)
-		text = b.fn.Name.Text + ": " + text
+		text = b.calledName() + ": " + text
 	}
 	if b.muted == 0 && !b.full() {
 		b.errs.Add(span, "%s", text)
@@ -59,6 +60,15 @@ func (b *builder) raise(n *errorNode, text string) {
 	if b.fn != nil {
 		b.results = make([]val, resultCount(b.fn))
 	}
+}
+
+// calledName is the function that a mistake is told of: of the library's, the one that the program calls.
+func (b *builder) calledName() string {
+	f := b.frame
+	for f.mod.library && f.parent != nil && f.parent.fn != nil && f.parent.mod.library {
+		f = f.parent
+	}
+	return f.fn.Name.Text
 }
 
 func (b *builder) requirement(n *requireNode) {
@@ -174,7 +184,7 @@ func (b *builder) skipStmt(s *stmtNode) {
 		return
 	}
 	for _, t := range s.Assign.Targets {
-		if b.scope.names[t.Name.Text] == nil {
+		if !t.Name.discards() && b.scope.names[t.Name.Text] == nil {
 			b.scope.names[t.Name.Text] = &binding{span: t.Name.span(), dynamic: true}
 		}
 	}
@@ -200,6 +210,10 @@ func (b *builder) assign(n *assignNode) {
 	t := n.Targets[0]
 	if t.Binds != nil {
 		b.assignIndexed(t, n.Value)
+		return
+	}
+	if t.Name.discards() {
+		b.expr(n.Value)
 		return
 	}
 	before := len(b.g.Values)
@@ -240,8 +254,8 @@ func (b *builder) assignMany(n *assignNode) {
 	}
 	if len(results) != len(n.Targets) {
 		if len(results) != 1 || results[0].ok() {
-			b.errorf(n.span(), "%s on the left, %s on the right",
-				plural(len(n.Targets), "name"), plural(len(results), "value"))
+			b.resultsOf(e, b.errorf(n.span(), "%s on the left, %s on the right",
+				plural(len(n.Targets), "name"), plural(len(results), "value")))
 		}
 		results = make([]val, len(n.Targets))
 	}
@@ -250,8 +264,29 @@ func (b *builder) assignMany(n *assignNode) {
 			b.errorf(t.span(), "index notation defines one name at a time")
 			continue
 		}
+		if t.Name.discards() {
+			continue
+		}
 		results[i].span = e.span()
 		b.bindSettled(t, results[i], len(b.g.Values))
+	}
+}
+
+// resultsOf notes what the function that an expression calls returns: in the words of the library, or where the program says it.
+func (b *builder) resultsOf(e *exprNode, err *diag.Error) {
+	call := soleCall(e)
+	if call == nil {
+		return
+	}
+	fn, mod := b.mod.function(call.Name.Text)
+	switch {
+	case fn == nil:
+	case mod.library:
+		if f := mod.lazy[fn.Name.Text]; f != nil {
+			err.Note(b.shown(call.Name.span()), "%s", strings.Join(strings.Fields(docAbove(f.src[:f.start])), " "))
+		}
+	default:
+		err.Note(fn.Name.span(), "%s is declared here", fn.Name.Text)
 	}
 }
 

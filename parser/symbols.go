@@ -342,7 +342,9 @@ func (r *resolver) stmt(s *stmtNode) {
 		r.expr(s.Assign.Value)
 		leave()
 		for _, t := range s.Assign.Targets {
-			r.bind(t.Name, ValueSymbol)
+			if !t.Name.discards() {
+				r.bind(t.Name, ValueSymbol)
+			}
 		}
 	}
 }

@@ -1,7 +1,9 @@
 package parser
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
@@ -26,11 +28,15 @@ func (b *builder) matchShape(name string, dims *dimsNode, shape []*ir.Expr, span
 		want, have = want[1:], shape[len(lead):]
 	}
 	if len(want) != len(have) {
-		b.errorf(span, "%s must have %s, found shape %s", name, plural(len(want), "axis"), shapeText(shape))
+		hint := ""
+		if 0 < len(want) && len(want) < len(have) {
+			hint = ": reshape joins axes, as flatten and ravel do, and takes them apart again"
+		}
+		b.errorf(span, "%s must have %s, found shape %s%s", name, plural(len(want), "axis"), shapeText(shape), hint)
 		return false
 	}
 	for d, w := range want {
-		if (bareName(w.Size) != "") == plain && !b.matchSize(name, w, have[d], shape, span) {
+		if (bareName(w.Size) != "") == plain && !b.matchSize(name, dims, w, len(shape)-len(have)+d, shape, span) {
 			return false
 		}
 	}
@@ -59,8 +65,19 @@ func (b *builder) matchLeading(name string, w *dimNode, lead []*ir.Expr, span di
 	return same
 }
 
+// declaredText says how a library function declares the axes of what has a wrong size; a file's own functions are
+// seen there.
+func declaredText(dims *dimsNode) string {
+	text, ok := Source(dims.Pos.Filename)
+	if !ok {
+		return ""
+	}
+	return ": its axes are " + strings.Join(strings.Fields(text[dims.Pos.Offset:dims.EndPos.Offset]), " ")
+}
+
 // matchSize unifies one axis.
-func (b *builder) matchSize(name string, w *dimNode, have *ir.Expr, shape []*ir.Expr, span diag.Span) bool {
+func (b *builder) matchSize(name string, dims *dimsNode, w *dimNode, axis int, shape []*ir.Expr, span diag.Span) bool {
+	have := shape[axis]
 	if w.Size == nil {
 		b.errorf(w.span(), "... may stand only before the other sizes")
 		return false
@@ -73,12 +90,15 @@ func (b *builder) matchSize(name string, w *dimNode, have *ir.Expr, shape []*ir.
 		return false
 	}
 	if !b.sameSize(want, have) && !b.sameByDivisors(want, have, name, span) {
-		declared := ""
+		at, declared := "it", ""
 		if bareName(w.Size) == "" {
-			declared = " of its declaration"
+			at, declared = fmt.Sprintf("axis %d", axis), declaredText(dims)
 		}
-		e := b.errorf(span, "%s has shape %s: expected size %s%s where it has %s", name, shapeText(shape),
-			sizeText(want), declared, sizeText(have))
+		e := b.errorf(span, "%s has shape %s: expected size %s where %s has %s%s", name, shapeText(shape),
+			sizeText(want), at, sizeText(have), declared)
+		if bareName(w.Size) == "" && declared == "" {
+			e.Note(b.shown(dims.span()), "its axes are declared here")
+		}
 		b.sizeOrigins(e, w.Size)
 		return false
 	}
