@@ -220,7 +220,11 @@ func (a *app) noteSlow(builds []*build) {
 	for _, name := range order {
 		parts = append(parts, fmt.Sprintf("%s (%.1f s)", name, worst[name].Seconds()))
 	}
-	a.ui.notef("more than %v in NVRTC: %s; --size compiles only what those sizes need", slowCompile, diag.Names(parts))
+	hint := ""
+	if slices.ContainsFunc(builds, func(b *build) bool { return worst[b.kernel.Entry] > 0 && len(b.program.Symbols) > 0 }) {
+		hint = "; --size compiles only what those sizes need"
+	}
+	a.ui.notef("more than %v in NVRTC: %s%s", slowCompile, diag.Names(parts), hint)
 }
 
 func hitText(k fusecrt.Kernel) string {
