@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-
 // TestDiscard: _ keeps no value, may stand several times, and is neither a value of the graph, nor a symbol, nor warned of.
 func TestDiscard(t *testing.T) {
 	text := `graph f(x: f32[N], g: f32[N]) -> (y: f32[N]) {
@@ -31,4 +30,11 @@ fn three(x: T[N], g: T[N]) {
 	for _, s := range analysis.Details().Symbols {
 		assert.NotEqual(t, "_", s.Name)
 	}
+}
+
+// TestDiscardOfState: a state or a result of that name keeps what it is given.
+func TestDiscardOfState(t *testing.T) {
+	file, err := Parse("in.fuse", []byte("graph f(x: f32[N], state _: f32[N]) -> () {\n    _ = x + 1\n}\n"), Options{})
+	require.NoError(t, err)
+	assert.NotEmpty(t, file.Graphs[0].Values[2:], "the next value of the state")
 }

@@ -202,17 +202,26 @@ func (b *builder) returns(n *returnNode) {
 	}
 }
 
+// discards reports whether a name on the left keeps no value: it is _, and the graph declares no state or result of that name.
+func (b *builder) discards(id *identNode) bool {
+	return id.discards() && b.states[id.Text] == nil && b.outputs[id.Text] == nil
+}
+
 func (b *builder) assign(n *assignNode) {
 	if len(n.Targets) > 1 {
 		b.assignMany(n)
 		return
 	}
 	t := n.Targets[0]
+	if t.Binds != nil && b.discards(t.Name) {
+		b.errorf(t.span(), "index notation defines a value: give it a name")
+		return
+	}
 	if t.Binds != nil {
 		b.assignIndexed(t, n.Value)
 		return
 	}
-	if t.Name.discards() {
+	if b.discards(t.Name) {
 		b.expr(n.Value)
 		return
 	}
@@ -264,7 +273,7 @@ func (b *builder) assignMany(n *assignNode) {
 			b.errorf(t.span(), "index notation defines one name at a time")
 			continue
 		}
-		if t.Name.discards() {
+		if b.discards(t.Name) {
 			continue
 		}
 		results[i].span = e.span()
