@@ -38,6 +38,15 @@ func TestPassesKeepResults(t *testing.T) {
 		passCase{name: "transposed, phases together", src: `@tf32 @bench(S=4096) graph g(x: f32[2, 16, S], w: f32[16, 16, 5], b: f32[16]) -> (y: f32[2, 16, 2 * S + 3]) {
 			y = conv_transpose1d(x, w, b, stride=2)
 		}`},
+		passCase{name: "transposed, phases stored at their places", src: `@tf32 @bench(S=4096) graph g(x: f32[2, 16, S], w: f32[16, 16, 5], r: f32[16]) -> (y: f32[2, 16, 2 * S + 3], z: f32[2, 16, 2 * S + 3]) {
+			h = conv_transpose1d(x, w, stride=2)
+			y = softmax(h, axis=1)
+			z = (h - mean(h, axis=(0, 2), keep=true)) * r[:, none]
+		}`},
+		passCase{name: "transposed, phases read elsewhere too", src: `@tf32 @bench(S=4096) graph g(x: f32[2, 16, S], w: f32[16, 16, 5]) -> (y: f32[2, 16, 2 * S + 2]) {
+			h = conv_transpose1d(x, w, stride=2)
+			y = (h[:, :, 1:] - h[:, :, :-1]) / (1 + sum(h * h, axis=1, keep=true)[:, :, 1:])
+		}`},
 		passCase{name: "a gathered view, read outside", src: `graph g(x: i64[N, 2, 2, N], v: i64[N, 2, N], at: i64[N, 2, 2, N]) -> (y: i64[N, N, 2]) {
 			t = v[at]
 			y[i: N, j: N, l: 2] = argmax[k: 2] t[2 - j, j, l, 2 * j, k + 2, x[l, l, i, l]]

@@ -13,12 +13,13 @@ import (
 // placePhases makes values of what is computed from such sums, over the axes of the sums, and leaves of the original
 // values a load of each element from its phase.
 func placePhases(g *ir.Graph) {
+	storePlaced(g)
 	insertBefore(g, func(v *ir.Value) []*ir.Value {
 		if v.IsInput() || v.Reduce != nil || v.Body.Op == ir.OpLoad {
 			return nil
 		}
 		for _, l := range ir.Loads(v.Body) {
-			if l.From.Reduce != nil && l.Fill == nil && PlacesOf(v, l) != nil && isRagged(v, l, g.Facts()) {
+			if isRaggedSum(g, v, l) {
 				return []*ir.Value{atPhases(g, v, l)}
 			}
 		}
