@@ -28,7 +28,7 @@ func TestLog1p(t *testing.T) {
 	t.Parallel()
 	f := compareLog1p(t, "graph g(x: f32[N]) -> (y: f32[N]) {\n    y = log1p(x)\n}", -126, 127, 1.25*0x1p-23)
 	small := []float32{0, float32(math.Copysign(0, -1)), 1e-42, -1e-42, 0x1p-126, 3e-9, -3e-9}
-	got := log1pOf(t, f, small)
+	got := valuesOf(t, f, small)
 	for i, x := range small {
 		require.Equal(t, math.Float32bits(x), math.Float32bits(got[i]), "log(1 + %g)", x)
 	}
@@ -49,16 +49,40 @@ func compareLog1p(t *testing.T, program string, from, to int, within float64) *r
 			}
 		}
 	}
-	for i, y := range log1pOf(t, f, at) {
+	for i, y := range valuesOf(t, f, at) {
 		require.InEpsilon(t, math.Log1p(float64(at[i])), float64(y), within, "log(1 + %g)", at[i])
 	}
-	y := log1pOf(t, f, []float32{0, -1, -2, float32(math.Inf(1)), float32(math.NaN())})
+	y := valuesOf(t, f, []float32{0, -1, -2, float32(math.Inf(1)), float32(math.NaN())})
 	require.Equal(t, []float32{0, float32(math.Inf(-1))}, y[:2])
 	require.True(t, math.IsNaN(float64(y[2])) && math.IsInf(float64(y[3]), 1) && math.IsNaN(float64(y[4])))
 	return f
 }
 
-func log1pOf(t *testing.T, f *runtime.Function, at []float32) []float32 {
+// TestTanh compares the form of tanh that results of 32 bits take with the exact one, to 2.5 units in the last place. Signs of
+// zeros stay, and numbers so small that their squares vanish.
+func TestTanh(t *testing.T) {
+	t.Parallel()
+	dev := openSimulated(t, simtest.Config{})
+	_, f := loaded(t, dev, "graph g(x: f32[N]) -> (y: f32[N]) {\n    y = tanh(x)\n}")
+	var at []float32
+	for e := -126; e < 7; e++ {
+		for m := 1.0; m < 2; m += 1.0 / 64 {
+			at = append(at, float32(math.Ldexp(m, e)), float32(-math.Ldexp(m, e)))
+		}
+	}
+	for i, y := range valuesOf(t, f, at) {
+		require.InEpsilon(t, math.Tanh(float64(at[i])), float64(y), 2.5*0x1p-23, "tanh(%g)", at[i])
+	}
+	zero := float32(math.Copysign(0, -1))
+	for _, x := range []float32{0, zero, 1e-42, -1e-42} {
+		require.Equal(t, math.Float32bits(x), math.Float32bits(valuesOf(t, f, []float32{x})[0]), "tanh(%g)", x)
+	}
+	y := valuesOf(t, f, []float32{float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN())})
+	require.Equal(t, []float32{1, -1}, y[:2])
+	require.True(t, math.IsNaN(float64(y[2])))
+}
+
+func valuesOf(t *testing.T, f *runtime.Function, at []float32) []float32 {
 	x, err := tensor.FromFloats(ir.F32, at, len(at))
 	require.NoError(t, err)
 	got, err := f.Call(t.Context(), runtime.Args{"x": x})

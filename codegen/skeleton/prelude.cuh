@@ -280,6 +280,21 @@ DEVICE float log1p_(float a) {
     return copysignf(one_more > 0.0f && one_more < infinity() ? near : far, a);
 }
 
+// Up to 7/8 t + t^3 q(t^2) for t = |a|, where the minimax polynomial q leaves a relative error of 2^-26.4; beyond,
+// 1 - 2 / (exp(2 t) + 1). In all the error is 2.4 units in the last place. Unlike tanhf it has no branch, so that the
+// instructions of several elements interleave.
+DEVICE float tanh_(float a) {
+    const float t = fabsf(a), s = a * a;
+    float q = fmaf(1.37098995e-3f, s, -7.00325146e-3f);
+    q = fmaf(q, s, 2.10171063e-2f);
+    q = fmaf(q, s, -5.37616014e-2f);
+    q = fmaf(q, s, 1.33309752e-1f);
+    q = fmaf(q, s, -3.33332419e-1f);
+    const float near = fmaf(q * s, t, t);
+    const float far = fmaf(-2.0f, rcp_fast(exp2_fast(2.88539004f * t) + 1.0f), 1.0f);
+    return copysignf(t < 0.875f ? near : far, a);
+}
+
 // Both values are computed before one is picked.
 DEVICE float pick(bool c, float a, float b) { return c ? a : b; }
 

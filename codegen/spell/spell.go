@@ -86,7 +86,7 @@ var spellings = map[ir.Op]spelling{
 	ir.OpAtan2:    {f32: "atan2f(%s, %s)", f64: "atan2(%s, %s)"},
 	ir.OpSinh:     {f32: "sinhf(%s)", f64: "sinh(%s)"},
 	ir.OpCosh:     {f32: "coshf(%s)", f64: "cosh(%s)"},
-	ir.OpTanh:     {f32: "tanhf(%s)", f64: "tanh(%s)", fast: "tanh_fast(%s)", upTo: forBF16},
+	ir.OpTanh:     {f32: "tanh_(%s)", f64: "tanh(%s)", fast: "tanh_fast(%s)", upTo: forBF16},
 	ir.OpAsinh:    {f32: "asinhf(%s)", f64: "asinh(%s)"},
 	ir.OpAcosh:    {f32: "acoshf(%s)", f64: "acosh(%s)"},
 	ir.OpAtanh:    {f32: "atanhf(%s)", f64: "atanh(%s)"},
