@@ -24,8 +24,15 @@ func (e *contractWarpgroup) warpgroupEpilogue(c *ir.Contract) {
 	e.line("stage_chunk<CHUNK>(staging, sums, block, chunk);")
 	e.line("__syncwarp();")
 	convertShared()
-	e.passes()
-	e.epiloguePosition(c, "warp_m + block * 64", append(definitions(e.rowLocalsOf(row)), sectionRoots(row)...))
+	uses := append(definitions(e.rowLocalsOf(row)), sectionRoots(row)...)
+	if e.isSteady(c, uses) {
+		e.steadyPasses()
+		e.steadyPosition(c, uses)
+		defer func() { e.storeIf = "" }()
+	} else {
+		e.passes()
+		e.epiloguePosition(c, "warp_m + block * 64", uses)
+	}
 	for i, f := range e.v.Sections[0].Folds {
 		name := e.names.Fresh(f.Result.Name)
 		e.line("%s %s[VECTOR];", totalType(c.Type), name)
@@ -160,7 +167,7 @@ func (e *contractWarpgroup) prefetchReads(c *ir.Contract) (convertShared func())
 		}
 	}
 	convertShared = e.sharedPrefetch(shared)
-	if len(each) == 0 || manySums(e.v) { // these are read when they are needed
+	if len(each) == 0 || manySums(e.v) || e.v.Schedule.Vector == 2 { // these are read when they are needed: registers have no room for all passes
 		return convertShared
 	}
 	for _, l := range each {

@@ -45,6 +45,7 @@ type emitter struct {
 	kept     map[*ir.Local]bool
 	staged   map[*ir.Local]string // place in shared memory of a read of the next row
 	outRows  map[*ir.Store]string // place in shared memory of the values that a row stores
+	storeIf  string               // condition of all stores; "" for none
 	stored   map[*ir.Local]string // elements of a row that were read and not converted yet
 	divisor  map[*ir.Range]string // text of a size with the factor for dividing by it
 	factors  []divisor            // sizes whose factors are arguments

@@ -74,10 +74,7 @@ func (e *emitter) wideStore(st *ir.Store, values string) {
 	if rows, ok := e.outRows[st]; ok {
 		text = fmt.Sprintf("store<VECTOR>(&%s, %s, n);", rows, values)
 	}
-	if guard := e.given(st.Guard); guard != nil {
-		text = fmt.Sprintf("if (%s) %s", e.s.Bare(guard), text)
-	}
-	e.line("%s", text)
+	e.line("%s", e.guarded(st, text))
 }
 
 // policies writes the cache hints of reads that have some.
@@ -123,11 +120,27 @@ func readsMemory(exprs ...*ir.Expr) bool {
 }
 
 func (e *emitter) scalarStore(st *ir.Store) {
-	text := fmt.Sprintf("%s[%s] = %s;", e.args[st.Arg], e.s.Bare(st.Offset), storedAs(st, e.s.Bare(st.Value)))
-	if guard := e.given(st.Guard); guard != nil {
-		text = fmt.Sprintf("if (%s) %s", e.s.Bare(guard), text)
+	value := storedAs(st, e.s.Bare(st.Value))
+	if e.storeIf != "" { // computed by all threads
+		name := e.names.Fresh(st.Arg.Name + "_value")
+		e.noted(st.Span, "const auto %s = %s;", name, value)
+		value = name
 	}
-	e.noted(st.Span, "%s", text)
+	e.noted(st.Span, "%s", e.guarded(st, fmt.Sprintf("%s[%s] = %s;", e.args[st.Arg], e.s.Bare(st.Offset), value)))
+}
+
+// guarded puts what a store writes under its conditions.
+func (e *emitter) guarded(st *ir.Store, text string) string {
+	switch guard := e.given(st.Guard); {
+	case guard == nil && e.storeIf == "":
+		return text
+	case guard == nil:
+		return fmt.Sprintf("if (%s) %s", e.storeIf, text)
+	case e.storeIf == "":
+		return fmt.Sprintf("if (%s) %s", e.s.Bare(guard), text)
+	default:
+		return fmt.Sprintf("if (%s && (%s)) %s", e.storeIf, e.s.Bare(guard), text)
+	}
 }
 
 // storedAs converts a computed value to what a store writes.

@@ -141,6 +141,9 @@ DEVICE void stage_put(unsigned staging, int fragment, const int *d) {
 template <int N> DEVICE void stage_get(float (&x)[N], unsigned staging, int row, int column) {
     if constexpr (N == 1) {
         asm volatile("ld.shared.f32 %0, [%1];" : "=f"(x[0]) : "r"(staging + staged_slot(row, column / 4) + column % 4 * 4) : "memory");
+    } else if constexpr (N == 2) {
+        asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];"
+                     : "=f"(x[0]), "=f"(x[1]) : "r"(staging + staged_slot(row, column / 4) + column % 4 * 4) : "memory");
     } else {
 #pragma unroll
         for (int i = 0; i < N; i += 4)
@@ -151,6 +154,9 @@ template <int N> DEVICE void stage_get(float (&x)[N], unsigned staging, int row,
 template <int N> DEVICE void stage_get(int (&x)[N], unsigned staging, int row, int column) {
     if constexpr (N == 1) {
         asm volatile("ld.shared.b32 %0, [%1];" : "=r"(x[0]) : "r"(staging + staged_slot(row, column / 4) + column % 4 * 4) : "memory");
+    } else if constexpr (N == 2) {
+        asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];"
+                     : "=r"(x[0]), "=r"(x[1]) : "r"(staging + staged_slot(row, column / 4) + column % 4 * 4) : "memory");
     } else {
 #pragma unroll
         for (int i = 0; i < N; i += 4)
