@@ -46,9 +46,16 @@ func (e *contractWarpgroup) stepsOf(c *ir.Contract) string {
 	return fmt.Sprintf("%s * (%s)", e.size(e.k.Cols[:last]), blocks)
 }
 
-// stepsAt writes, where taps are absent from some batches, the order of tiles and the function that counts the stages
-// of one.
+// stepsAt writes the order of tiles where it is not that of batches, and where taps are absent from some batches the
+// function that counts the stages of a tile.
 func (e *contractWarpgroup) stepsAt(c *ir.Contract) {
+	if c.Phases > 0 {
+		e.line("// Tiles of %d batches, whose results lie between each other, follow each other, so that lines fill up in the L2 cache.", c.Phases)
+		e.open("auto in_turn = [&](int tile)")
+		e.line("const int of_batch = tiles.shares_m * tiles.tiles_n, place = tile / %d;", c.Phases)
+		e.line("return (place / of_batch * %[1]d + tile %% %[1]d) * of_batch + place %% of_batch;", c.Phases)
+		e.closeWith(";")
+	}
 	if c.Taps == nil {
 		return
 	}
@@ -79,7 +86,7 @@ func (e *contractWarpgroup) stepsOfTile(c *ir.Contract) {
 
 // goTo writes the place of the present tile.
 func (e *contractWarpgroup) goTo(c *ir.Contract) {
-	if c.Taps == nil {
+	if c.Taps == nil && c.Phases == 0 {
 		e.line("tiles.go_to(tile);")
 		return
 	}
@@ -254,7 +261,7 @@ func (e *contractWarpgroup) windowPosition(c *ir.Contract, uses ...*ir.Expr) {
 			if r == e.lane {
 				name = "first"
 			}
-			e.line("[[maybe_unused]] const INDEX %s = %s + inside_%s / %d %% %d;", name, e.tileFirst(r), s.name, inner, n)
+			e.line("[[maybe_unused]] const INDEX %s = %s;", name, e.placeInTile(s, i, inner))
 			inside = append(inside, fmt.Sprintf("%s >= %s", name, e.s.Expr(r.Extent)))
 			inner *= n
 		}

@@ -29,6 +29,7 @@ const (
 	haloFull   = 1 << 12   // and those that each further one asks for
 	haloBusy   = 1 << 14   // least places where planes come in rounds, in multiply-adds: half of the multiprocessors then have a tile
 	haloCopy   = 3.0       // what an element of the halo costs to copy, in reads of an element by a tap
+	haloLine   = 8         // least places of a tile side by side
 )
 
 // The tiles by their rows of weights: of tensor cores, whose warps have all rows of some places, and of multiply-adds, whose
@@ -331,7 +332,7 @@ func (lo productKernel) haloTiles(h *ir.Halo, places int) {
 		}
 		extent := math.Max(1, lo.estimate(h.Dims[d].Row.Extent))
 		for n := 1; n <= left; n *= 2 {
-			if d == len(h.Dims)-1 && n < narrowStore/2 {
+			if d == len(h.Dims)-1 && n < haloLine {
 				continue
 			}
 			h.Dims[d].Tile = n

@@ -1,22 +1,14 @@
 package fuse
 
 import (
-	"math"
 	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
-	"github.com/fusec/fusec/fuse/forecast"
 	"github.com/fusec/fusec/ir"
 )
 
 // Windowed contractions through warpgroups: the tensor copy engine copies a box of the input for each tap
 // and block of channels. Tiles are boxes of places in the image; where images are small they span several.
-
-// Figures of such boxes.
-const (
-	narrowStore = 16   // least bytes that a row of places in a tile should have
-	narrowPart  = 0.93 // what tiles with narrower rows are worth, compared with others
-)
 
 // fewChannels is a tile for weights of few channels: as few rows as one instruction multiplies. Its step
 // is bound by reading operands from the L2 cache.
@@ -58,7 +50,7 @@ func (lo warpgroupKernel) windowWarpgroups(of ir.Contract) (out []*ir.Variant, c
 	if c.InParts() { // the last takes 64-bit offsets, which leave no registers for all the sums of a tile
 		tiles = append([]warpgroupTile{fewChannelsInParts}, tilesFor(&c, false)...)
 	}
-	for vector := widestStore(c); ; vector = narrower(c, vector) {
+	for vector := widestStore(c); ; vector /= 2 {
 		always := false
 		for i, tile := range tiles {
 			v, ok := lo.windowWarpgroup(*w, tile, vector, lo.sizes)
@@ -83,21 +75,7 @@ func (lo warpgroupKernel) windowWarpgroups(of ir.Contract) (out []*ir.Variant, c
 
 // widestStore is the widest vector of what a thread writes.
 func widestStore(c ir.Contract) int {
-	most := int(wholeVector(algebra.Innermost(c.N), int64(widestVector(c.Type))))
-	if most < forecast.CopyAlign/4 {
-		return 1
-	}
-	return most
-}
-
-// narrower is the next width of what a thread writes: half of a whole access where rows of any even number of these
-// are possible, else a single element.
-func narrower(c ir.Contract, vector int) int {
-	half := forecast.CopyAlign / 4
-	if vector > half && algebra.Innermost(c.N).Extent.Op != ir.OpConst {
-		return half
-	}
-	return 1
+	return int(wholeVector(algebra.Innermost(c.N), int64(widestVector(c.Type))))
 }
 
 // worthPlaces is the condition that there are places enough for tiles, and rows of weights: enough, or so few that they
@@ -124,8 +102,12 @@ func (lo warpgroupKernel) windowWarpgroup(w windowContract, tile warpgroupTile, 
 	c.B = slices.Clone(c.B)
 	v.Contract = &c
 	var okA, okB bool
-	c.A.WindowTiles, okA = lo.windowTiles(w.a, c.Type, tile.m, 1, sizes)
-	c.B[0].WindowTiles, okB = lo.windowTiles(w.b, c.Type, tile.n, tile.cluster, sizes)
+	if c.Taps == nil { // otherwise all batches follow each other
+		c.Phases = lo.phases(&c)
+	}
+	b := lo.placeBoxes(&c, tile, sizes)
+	c.A.WindowTiles, okA = lo.windowTiles(w.a, c.Type, b.ofM(tile), sizes)
+	c.B[0].WindowTiles, okB = lo.windowTiles(w.b, c.Type, b.ofN(tile, c.M, sizes), sizes)
 	if !okA || !okB {
 		return nil, false
 	}
@@ -149,14 +131,14 @@ func (lo warpgroupKernel) windowWarpgroup(w windowContract, tile warpgroupTile, 
 	return v, true
 }
 
-// windowTiles is how tiles of so many rows of an operand of type t come: blocks of a cluster bring
-// an equal share of each. ok is false where there are no such tiles.
-func (lo warpgroupKernel) windowTiles(x *windowTiling, t ir.DType, rows, cluster int, sizes map[string]int64) (out *ir.WindowTiles, ok bool) {
+// windowTiles is how tiles of an operand of type t come: blocks of a cluster bring an equal share of each.
+// ok is false where there are no such tiles.
+func (lo warpgroupKernel) windowTiles(x *windowTiling, t ir.DType, boxes placeBoxes, sizes map[string]int64) (out *ir.WindowTiles, ok bool) {
 	w := &ir.TMAView{Name: x.name, Arg: x.arg, Swizzle: warpgroupLine, TF32: t == ir.F32}
 	out = &ir.WindowTiles{View: w}
-	tile := []int{rows}
+	tile, cluster := []int{boxes.rows}, boxes.cluster
 	if len(x.rows) > 1 {
-		tile = placesOf(x, rows, cluster, t, sizes)
+		tile = boxes.choose(x, sizes)
 		out.Tile = tile
 	}
 	if tile == nil {
@@ -191,46 +173,4 @@ func (lo warpgroupKernel) windowTiles(x *windowTiling, t ir.DType, rows, cluster
 		slices.Reverse(w.Steps)
 	}
 	return out, true
-}
-
-// placesOf divides the rows of a tile among ranges, in powers of two, so that most of the tile is inside
-// at the given sizes. The last ranges lie side by side in memory. It returns nil where the
-// blocks of a cluster cannot have an equal share.
-func placesOf(x *windowTiling, rows, cluster int, t ir.DType, sizes map[string]int64) []int {
-	own := x.rows
-	var best []int
-	most := 0.0
-	var try func(tile []int, left int, worth float64)
-	try = func(tile []int, left int, worth float64) {
-		d := len(own) - 1 - len(tile)
-		if d < 0 {
-			if left == 1 && worth > most+1e-6 && sharesEqually(tile, cluster) {
-				best, most = slices.Clone(tile), worth
-			}
-			return
-		}
-		extent := math.Max(1, algebra.Estimate(own[d].Extent, sizes))
-		for n := left; n >= 1; n /= 2 {
-			inside := extent / (math.Ceil(extent/float64(n)) * float64(n))
-			if d == len(own)-1 && n*t.Size() < narrowStore {
-				inside *= narrowPart
-			}
-			if at := slices.Index(x.along, d); at < 0 || n*x.steps[at] <= mostTMATile {
-				try(append([]int{n}, tile...), left/n, worth*inside)
-			}
-		}
-	}
-	try(nil, rows, 1)
-	return best
-}
-
-// sharesEqually reports whether the first range of which a tile has several places has a multiple of the
-// cluster's blocks of them.
-func sharesEqually(tile []int, cluster int) bool {
-	for _, n := range tile {
-		if n > 1 {
-			return n%cluster == 0
-		}
-	}
-	return cluster == 1
 }

@@ -65,6 +65,9 @@ func (p *variantPrinter) contract(c *Contract) {
 	if c.Product != nil {
 		p.note("  %s sums over %s, and is folded a tile at a time", p.locals[c.Product], p.list(c.Depth))
 	}
+	if c.Phases > 0 {
+		p.note("  tiles of %d phases follow each other", c.Phases)
+	}
 	p.named("width", c.Width)
 	p.named("slices", c.Slices)
 	for _, n := range c.Taps {

@@ -191,6 +191,11 @@ type Contract struct {
 	// innermost, over the batch; the other points are absent. nil if none are.
 	Taps []*Expr
 
+	// Phases, of windows of WarpgroupMapping, is the number of points of the last ranges of the batch whose results lie
+	// between each other, as those of a transposed convolution's phases do: their tiles follow each other, so that memory
+	// gets whole sectors. 0 for one.
+	Phases int
+
 	// If a tile's sums are folded instead of stored, K is Depth, and N ends with the columns,
 	// over which the folds run. Product, a full-level local that sums over Depth, is the
 	// element that is folded. A tile holds whole rows of columns.

@@ -109,7 +109,26 @@ func (x *explainer) productRate(v *ir.Variant) float64 {
 	case c != nil && (form.IsHalf(c.Type) || c.Unit == ir.TF32Unit || onWarpgroups(v)):
 		t = c.Type
 	}
-	return x.multiplies(t)
+	return x.windowRate(v, x.multiplies(t))
+}
+
+// windowRate is the operations a second of a window's places, of so many where all places of its tiles are inside and
+// their operands are there in time.
+func (x *explainer) windowRate(v *ir.Variant, rate float64) float64 {
+	c, s := v.Contract, v.Schedule
+	if c == nil || c.B[0].WindowTiles == nil {
+		return rate
+	}
+	const lineColumns = 2 * forecast.LineBytes // operations for each pair of rows and each byte of a line
+	lines := float64(s.TileM+s.TileN/max(1, s.Cluster)) * forecast.LineBytes
+	operations := float64(s.TileM*s.TileN) * lineColumns / float64(c.Type.Size())
+	rate = min(rate, operations/lines*forecast.BytesL2*float64(x.device.SMs)*forecast.Clock)
+	for i, n := range c.B[0].WindowTiles.Tile {
+		if extent, ok := x.eval(c.N[i].Extent); ok && extent > 0 {
+			rate *= float64(extent) / float64((extent+int64(n)-1)/int64(n)*int64(n))
+		}
+	}
+	return rate
 }
 
 // multiplies is the operations a second of products of a type: on tensor cores, where tf32

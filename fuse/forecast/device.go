@@ -37,5 +37,14 @@ const (
 // CopyAlign is the bytes that the copy engine's addresses and strides are multiples of.
 const CopyAlign = 16
 
+// SectorBytes is the bytes of memory that are read and written at once.
+const SectorBytes = 32
+
+// Figures of a multiprocessor of Hopper.
+const (
+	BytesL2 = 30      // bytes that the L2 cache gives it in a cycle, where all ask at once
+	Clock   = 1.755e9 // cycles a second
+)
+
 // LineBytes is the bytes of a line of the L2 cache, which is what the copy engine asks for.
 const LineBytes = 128
