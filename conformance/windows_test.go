@@ -95,6 +95,29 @@ var windowed = map[string]string{
 	"transposed, uneven, tf32": `@tf32 @bench(N=32, C=64, O=64, H=28, W=28)
 		graph g(x: f32[N, C, H, W], w: f32[C, O, 3, 5], b: f32[O]) -> (y: f32[N, O, 2 * H - 1, 3 * W - 1]) {
 		y = relu(conv_transpose2d(x, w, b, stride=(2, 3), padding=(1, 2), output_padding=(0, 1))) }`,
+	"transposed, uneven, norms behind": `@tf32 @bench(N=32, C=64, O=64, H=28, W=28)
+		graph g(x: f32[N, C, H, W], w: f32[C, O, 4, 4], b: f32[O]) -> (y: f32[N, O, 2 * H + 1, 2 * W + 1], z: f32[N, O, 2 * H + 1, 2 * W + 1]) {
+		h = conv_transpose2d(x, w, b, stride=2, padding=1, output_padding=1)
+		y = softmax(h, axis=1)
+		z = h * rsqrt(mean(h * h, axis=(0, 2, 3), keep=true) + 1e-3) }`,
+	"even rows that are no vectors": `@bench(N=64, C=64, O=64, H=56, W=56)
+		graph g(x: bf16[N, C, H, W], w: bf16[O, C, 3, 3], b: bf16[O]) -> (y: bf16[N, O, H - 2, W - 2], z: f32[N, O, H - 2, W - 2]) {
+		h = conv2d(x, w, b)
+		y = relu(h)
+		z = tanh(f32(h)) }`,
+	"even rows that are no vectors, tf32": `@tf32 @bench(N=64, C=64, O=64, H=56, W=56)
+		graph g(x: f32[N, C, H, W], w: f32[O, C, 3, 3], b: f32[O]) -> (y: f32[N, O, H - 2, W - 2]) { y = relu(conv2d(x, w, b)) }`,
+	"much behind": `@bench(N=64, C=64, O=64, H=56, W=56)
+		graph g(x: bf16[N, C, H, W], w: bf16[O, C, 3, 3], b: bf16[O], r: bf16[N, O, H, W]) -> (y: bf16[N, O, H, W]) {
+		y = mish(conv2d(x, w, b, padding=1) + r) }`,
+	"much behind, tf32": `@tf32 @bench(N=64, C=64, O=64, H=56, W=56)
+		graph g(x: f32[N, C, H, W], w: f32[O, C, 3, 3], r: f32[O, 1, W - 2]) -> (y: f32[N, O, H - 2, W - 2], z: f32[N, O, H - 2, W - 2]) {
+		h = conv2d(x, w)
+		y = mish(h) * r
+		z = erf(h) }`,
+	"transposed, uneven, much behind": `@tf32 @bench(N=32, C=64, O=64, H=28, W=28)
+		graph g(x: f32[N, C, H, W], w: f32[C, O, 4, 4], r: f32[O, 2 * H + 1, 1]) -> (y: f32[N, O, 2 * H + 1, 2 * W + 1]) {
+		y = tanh(conv_transpose2d(x, w, stride=2, padding=1, output_padding=1) - r) * 2 }`,
 	"transposed, uneven, 3d": `@bench(N=8, C=32, O=32, H=16, W=28)
 		graph g(x: bf16[N, C, H, W, W], w: bf16[C, O, 3, 3, 3]) -> (y: bf16[N, O, 2 * H, 2 * W, 2 * W]) {
 		y = conv_transpose3d(x, w, stride=2, padding=1, output_padding=1) }`,
