@@ -53,12 +53,12 @@ func (e *contractWarpgroup) steadyPosition(c *ir.Contract, uses []*ir.Expr) {
 	for _, s := range windowSides(c) {
 		extent := "extent_" + s.name
 		if s.windowTiles.Tile == nil { // places of one range
-			last := "1"
+			last := extent + " - 1"
 			if s.name == "n" {
-				last = "VECTOR"
+				last = e.lastVector(extent)
 			}
 			conditions = append(conditions, fmt.Sprintf("%s < %s", at[s.name], extent))
-			e.line("const INDEX at_%s = min(%s, (INDEX)(%s - %s));", s.name, at[s.name], extent, last)
+			e.line("const INDEX at_%s = min(%s, (INDEX)(%s));", s.name, at[s.name], last)
 			if s.name == "n" {
 				e.firstOfLanes(c, uses...)
 			} else {
@@ -72,6 +72,14 @@ func (e *contractWarpgroup) steadyPosition(c *ir.Contract, uses []*ir.Expr) {
 	e.line("const bool inside = %s;", strings.Join(conditions, " && "))
 	e.storeIf = "inside"
 	e.vectorLength()
+}
+
+// lastVector is the place of the last vector of so many places, which may be a part of one.
+func (e *contractWarpgroup) lastVector(extent string) string {
+	if e.wholeLanes() {
+		return extent + " - VECTOR"
+	}
+	return fmt.Sprintf("(%s - 1) / VECTOR * VECTOR", extent)
 }
 
 // steadyBox writes a thread's place in a box, along each range no further than the last place, and returns the conditions
