@@ -26,11 +26,11 @@ func (e *contractWarpgroup) warpgroupEpilogue(c *ir.Contract) {
 	convertShared()
 	uses := append(definitions(e.rowLocalsOf(row)), sectionRoots(row)...)
 	if e.isSteady(c, uses) {
-		e.steadyPasses()
+		e.passes(steadyUnits)
 		e.steadyPosition(c, uses)
 		defer func() { e.storeIf = "" }()
 	} else {
-		e.passes()
+		e.passes(plainUnits)
 		e.epiloguePosition(c, "warp_m + block * 64", uses)
 	}
 	for i, f := range e.v.Sections[0].Folds {
@@ -54,14 +54,22 @@ func (e *contractWarpgroup) rowLocalsOf(sec *ir.Section) []*ir.Local {
 	return e.wants(ir.RowLevel, func(*ir.Local) bool { return false }, sectionRoots(sec)...)
 }
 
-// passes opens the loop over the vectors of a chunk that a thread takes.
-func (e *contractWarpgroup) passes() {
+// plainUnits is how many passes of short vectors are unrolled together.
+const plainUnits = 2
+
+// passes opens the loop over the vectors of a chunk that a thread takes, so many of them unrolled together where there are many.
+func (e *contractWarpgroup) passes(units int) {
 	if manySums(e.v) { // keep nothing in registers between passes
 		e.line("#pragma unroll 1")
 	} else {
-		e.line("#pragma unroll (PASSES <= 8 ? PASSES : VECTOR == 1 ? 8 : 2)")
+		e.line("#pragma unroll (PASSES <= 8 ? PASSES : VECTOR == 1 ? 8 : %d)", units)
 	}
 	e.open("for (int pass = 0; pass < PASSES; ++pass)")
+}
+
+// vectorOfPass writes which vector of the chunk the thread takes in this pass.
+func (e *contractWarpgroup) vectorOfPass() {
+	e.line("const int item = pass * 32 + threadIdx.x %% 32, at_row = item / VECTORS, at_column = item %% VECTORS * VECTOR;")
 }
 
 // tileChunks opens the loops over what a warp stages at a time: 16 rows of columns columns of the tile. unroll says whether
@@ -80,7 +88,7 @@ func (e *contractWarpgroup) tileChunks(columns, unroll string) {
 // epiloguePosition writes the place of the thread's vector of this pass: in the chunk, and in the kernel's
 // rows from first on. If the vector is outside, the thread goes on to the next.
 func (e *contractWarpgroup) epiloguePosition(c *ir.Contract, first string, uses []*ir.Expr) {
-	e.line("const int item = pass * 32 + threadIdx.x %% 32, at_row = item / VECTORS, at_column = item %% VECTORS * VECTOR;")
+	e.vectorOfPass()
 	e.line("const INDEX at_m = %s + at_row, at_n = chunk_n + at_column;", first)
 	if interleaves(e.v) {
 		e.line("[[maybe_unused]] const unsigned present = __ballot_sync(~0u, at_m < extent_m && at_n < extent_n);")
@@ -174,7 +182,7 @@ func (e *contractWarpgroup) prefetchReads(c *ir.Contract) (convertShared func())
 		e.rawName[l] = e.names.Fresh(l.Name)
 		e.line("Vec<%s, VECTOR> %s[PASSES];", spell.StorageType(readOf(l.Def).Type), e.rawName[l])
 	}
-	e.passes()
+	e.passes(plainUnits)
 	e.epiloguePosition(c, "warp_m + block * 64", definitions(each))
 	for _, l := range each {
 		e.atFirst(func() { e.noted(l.Span, "%s[pass] = %s;", e.rawName[l], e.wide(readOf(l.Def))) })

@@ -52,7 +52,7 @@ func (e *contractWarpgroup) halvesEpilogue(c *ir.Contract) {
 	e.line("__syncwarp();")
 	e.halvesOfSums(c, row)
 	e.line("__syncwarp();")
-	e.passes()
+	e.passes(plainUnits)
 	var offsets []*ir.Expr
 	for _, st := range row.Stores {
 		offsets = append(offsets, st.Offset)

@@ -39,15 +39,9 @@ func (e *contractWarpgroup) isSteady(c *ir.Contract, computed []*ir.Expr) bool {
 	return cost >= steadyCost
 }
 
-// steadyPasses opens the loop over the vectors of a chunk that a thread takes.
-func (e *contractWarpgroup) steadyPasses() {
-	e.line("#pragma unroll (PASSES <= 8 ? PASSES : VECTOR == 1 ? 8 : %d)", steadyUnits)
-	e.open("for (int pass = 0; pass < PASSES; ++pass)")
-}
-
 // steadyPosition writes the place of the thread's vector of this pass, or of the last one inside, and whether it is inside.
 func (e *contractWarpgroup) steadyPosition(c *ir.Contract, uses []*ir.Expr) {
-	e.line("const int item = pass * 32 + threadIdx.x %% 32, at_row = item / VECTORS, at_column = item %% VECTORS * VECTOR;")
+	e.vectorOfPass()
 	var conditions []string
 	at := map[string]string{"m": "warp_m + block * 64 + at_row", "n": "chunk_n + at_column"}
 	for _, s := range windowSides(c) {

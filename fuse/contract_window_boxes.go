@@ -208,18 +208,15 @@ func (lo warpgroupKernel) phases(c *ir.Contract) int {
 // isBetween reports whether all that is stored has the points of r between two neighbours along one of the places.
 func (lo warpgroupKernel) isBetween(r *ir.Range, places []*ir.Range) bool {
 	facts := lo.inside(ir.RowLevel)
-	for _, s := range lo.stores {
-		stride, ok := ir.Stride(s.Offset, r, facts)
+	return len(lo.stores) > 0 && lo.allStores(func(offset *ir.Expr) bool {
+		stride, ok := ir.Stride(offset, r, facts)
 		if !ok {
 			return false
 		}
 		step := ir.Simplify(ir.Apply(ir.OpMul, stride, r.Extent), facts)
-		if !slices.ContainsFunc(places, func(p *ir.Range) bool {
-			along, ok := ir.Stride(s.Offset, p, facts)
+		return slices.ContainsFunc(places, func(p *ir.Range) bool {
+			along, ok := ir.Stride(offset, p, facts)
 			return ok && ir.SameSize(along, step)
-		}) {
-			return false
-		}
-	}
-	return len(lo.stores) > 0
+		})
+	})
 }

@@ -1,6 +1,8 @@
 package passes
 
 import (
+	"slices"
+
 	"github.com/fusec/fusec/ir"
 )
 
@@ -113,12 +115,7 @@ func placedSum(g *ir.Graph, v *ir.Value, load *ir.Expr) *ir.Value {
 }
 
 func readsValue(r, v *ir.Value) bool {
-	for _, l := range r.Loads() {
-		if l.From == v {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Loads(), func(l *ir.Expr) bool { return l.From == v })
 }
 
 // naturalIndices are the indices of a load of a sum over phases along axes that are not divided; nil where it does not read the
