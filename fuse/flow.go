@@ -69,6 +69,19 @@ func (fl *flow) contiguous(r *region) int {
 	return along
 }
 
+// readsAlong reports whether neighbours of a loop read neighbours, or nearly so, of the largest tensor that a region reads.
+func (fl *flow) readsAlong(r *region, loop *ir.Range) bool {
+	size, along := 0.0, false
+	for _, v := range r.members {
+		for _, l := range fl.loads[v] {
+			if n := fl.bytes(l.From); !r.has(l.From) && n > size && len(l.Args) > 0 {
+				size, along = n, ir.DependsOn(r.index(v, l.Args[len(l.Args)-1], fl.facts), loop)
+			}
+		}
+	}
+	return along
+}
+
 // storedAlong is the loop along which a region stores its results, and their bytes; nil if the results are stored along
 // different loops, or along an index that is no loop.
 func (fl *flow) storedAlong(r *region) (along *ir.Range, bytes float64) {

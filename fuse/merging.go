@@ -3,6 +3,7 @@ package fuse
 import (
 	"slices"
 
+	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -34,15 +35,17 @@ func (m *merging) crossesStates() bool {
 // strayStores is how many times longer stores take if each goes to a line of its own.
 const strayStores = 4
 
-// storesAcross reports whether two pointwise regions store large results along different loops. One kernel would
-// store one of the results across memory, and that costs more than reading their tensors once saves.
+// storesAcross reports whether two regions store large results along different loops, of which the first is pointwise or
+// reads memory along the loop of its results, as windows do, and the second is pointwise. One kernel would read or store
+// across memory, and that costs more than reading their tensors once saves. Products have tiles, which are stored along either
+// loop.
 func (m *merging) storesAcross() bool {
-	if len(m.a.cols) > 0 || len(m.b.cols) > 0 || m.g.OneKernel {
+	if len(m.b.cols) > 0 || m.g.OneKernel || slices.ContainsFunc(m.a.members, form.Crosses) {
 		return false
 	}
 	alongA, bytesA := m.storedAlong(m.a)
 	alongB, bytesB := m.storedAlong(m.b)
-	if alongA == nil || alongB == nil || m.al.to[alongB] == alongA {
+	if alongA == nil || alongB == nil || m.al.to[alongB] == alongA || len(m.a.cols) > 0 && !m.readsAlong(m.a, alongA) {
 		return false
 	}
 	return strayStores*min(bytesA, bytesB)/m.device.Bandwidth > m.device.Launch
