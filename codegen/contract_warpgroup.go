@@ -33,14 +33,18 @@ func (e *contractWarpgroup) kernel() {
 	c := e.v.Contract
 	e.line("using Element = %s;", spell.StorageType(c.Type))
 	e.line("const int extent_m = %s, extent_n = %s;", e.rowsInTiles(c, c.A, c.M, e.size(c.M)), e.rowsInTiles(c, c.B[0], c.N, e.columnsOf(c)))
+	e.coverBlocks()
 	if c.Taps == nil { // otherwise the number differs between tiles
 		e.line("const int all_steps = %s;", e.stepsOf(c))
 		e.splitK()
 	}
 	e.line("extern __shared__ __align__(1024) unsigned char shared[];")
-	e.line("const Ring ring(shared);")
+	e.rings()
 	e.line("Tiles tiles(extent_m, extent_n, %s);", e.size(c.Batch))
 	e.stepsAt(c)
+	if coverOf(e.v) != nil {
+		e.line("covers.init();")
+	}
 	e.line("ring.init();")
 	e.line("const int warpgroup = uniform(threadIdx.x / 128);")
 	e.open("if (warpgroup == COPIER / 128)")
@@ -52,7 +56,10 @@ func (e *contractWarpgroup) kernel() {
 }
 
 func warpgroupPreludes(_ *ir.Kernel, v *ir.Variant) string {
-	text := skeleton.Text("hopper") + "\n" + spell.WGMMA(v.Schedule.TileN, v.Contract.Type, false) + skeleton.Text("warpgroup") + foldPrelude(v)
+	text := skeleton.Text("hopper") + "\n" + productOf(v) + skeleton.Text("warpgroup") + foldPrelude(v)
+	if coverOf(v) != nil {
+		text += skeleton.Text("cover")
+	}
 	if interleaves(v) {
 		text += skeleton.Text("interleave")
 	}
@@ -67,7 +74,7 @@ func (e *contractWarpgroup) copier(c *ir.Contract) {
 	e.moveRegisters("registers_give<COPIER_REGISTERS>();")
 	e.open("if (threadIdx.x == COPIER)")
 	e.cachePolicies()
-	e.line("Place place;")
+	e.places()
 	e.open("for (int tile = Tiles::first_tile(); tile < tiles.count; tile += Tiles::tile_stride())")
 	e.goTo(c)
 	e.stepsOfTile(c)
@@ -122,6 +129,20 @@ func (e *contractWarpgroup) viewBatch(c *ir.Contract) {
 	}
 	e.take(c.Batch, tileBatch(c.Batch), uses...)
 }
+
+// stageDefines are the lines of each operand in a stage, and their bytes.
+func stageDefines(v *ir.Variant) string {
+	m, n := stageRows(v)
+	return fmt.Sprintf("#define STAGE_M %d\n#define STAGE_N %d\n#define LINE %d\n", m, n, lineBytes(v))
+}
+
+// stageRows is the rows of each operand that a stage holds.
+func stageRows(v *ir.Variant) (m, n int) {
+	return v.Contract.A.StageLines(v.Schedule.TileM), v.Contract.B[0].StageLines(v.Schedule.TileN)
+}
+
+// lineBytes is the bytes of a row in a stage.
+func lineBytes(v *ir.Variant) int { return v.Schedule.TileK * v.Contract.Type.Size() }
 
 // stageLine is the bytes of a line of a stage: a row of TILE_K columns, or a column of as many rows.
 const stageLine = 128
@@ -186,10 +207,10 @@ func (e *contractWarpgroup) multiplier(c *ir.Contract) {
 	if !e.split {
 		e.line("const unsigned staging = ring.staging_of(uniform(threadIdx.x / 32) - MULTIPLIER / 32);")
 	}
-	e.line("Place place;")
+	e.places()
 	// The parity of a stage only distinguishes two successive fillings. So a warpgroup takes its turn when
 	// the other one has seen all of its own stages full.
-	e.line("if (turn > 0) place.skip(%s);", stagesAt(c, "Tiles::first_tile()"))
+	e.skip(c, "turn > 0", "Tiles::first_tile()")
 	e.line("[[maybe_unused]] unsigned turn_parity = turn ^ 1;")
 	e.open("for (int tile = Tiles::first_tile() + turn * Tiles::tile_stride(); tile < tiles.count; tile += TURNS * Tiles::tile_stride())")
 	e.goTo(c)
@@ -207,7 +228,7 @@ func (e *contractWarpgroup) multiplier(c *ir.Contract) {
 	e.line("turn_parity ^= 1;")
 	e.close()
 	e.sumStages(c)
-	e.line("if (TURNS > 1) place.skip(%s);", stagesAt(c, "tile + Tiles::tile_stride()"))
+	e.skip(c, "TURNS > 1", "tile + Tiles::tile_stride()")
 	switch {
 	case c.Product != nil:
 		e.foldTiles(c, "sums")
@@ -234,10 +255,16 @@ func stageLayout(c *ir.Contract) string {
 // sums, and the assembler takes up to five seconds to find that they stay in the same registers.
 const keptLoop = "#pragma unroll 1"
 
+// othersTurn lets the other warpgroup multiply.
+const othersTurn = "if constexpr (TURNS > 1) barrier_arrive(ring.turn_at(turn ^ 1));"
+
 // sumStages writes the sums over the stages: it queues the products of one stage, and frees the stage
 // before. When all products are queued, it is the other warpgroup's turn.
 func (e *contractWarpgroup) sumStages(c *ir.Contract) {
-	const othersTurn = "if constexpr (TURNS > 1) barrier_arrive(ring.turn_at(turn ^ 1));"
+	if coverOf(e.v) != nil {
+		e.sumCovers(c)
+		return
+	}
 	if inParts(c) {
 		e.partSteps(c)
 		e.line(othersTurn)
@@ -325,14 +352,14 @@ func warpgroupDefines(v *ir.Variant) string {
 		"#define STAGES %d\n#define CLUSTER %d\n#define SPLIT_K %d\n#define TURNS %d\n"+
 		"#define GROUP %d\n#define COPIER_REGISTERS %d\n#define MULTIPLIER_REGISTERS %d\n",
 		s.TileM, s.TileN, s.TileK, s.TileN/len(v.Contract.B), s.Stages, sharingBlocks(s), max(1, s.SplitK), s.Turns,
-		tileGroup, copier, multiplier)
+		tileGroup, copier, multiplier) + stageDefines(v) + coverDefines(v)
 }
 
 // warpgroupShared is the dynamic shared memory of a block: alignment, stages, barriers, and the staging of
 // each warp that multiplies.
 func warpgroupShared(v *ir.Variant) int {
 	const staging = 16 * 64 * 4
-	return splitShared(v) + (v.Schedule.Threads-128)/32*staging
+	return coverShared(v) + splitShared(v) + (v.Schedule.Threads-128)/32*staging
 }
 
 // tileBatch is the number of a tile's batch. If an extent of the batch is a symbol, the number is divided by it, and

@@ -75,6 +75,7 @@ func splitGrid(_ *ir.Kernel, v *ir.Variant) *ir.Expr {
 // sums use the memory of the stages.
 func splitShared(v *ir.Variant) int {
 	s := v.Schedule
-	const alignment, line, barriers = 1024, 128, 2 * 8
-	return alignment + 8*s.Turns + s.Stages*((s.TileM+s.TileN)*line+barriers)
+	const alignment, barriers = 1024, 2 * 8
+	m, n := stageRows(v)
+	return alignment + 8*s.Turns + s.Stages*((m+n)*lineBytes(v)+barriers)
 }

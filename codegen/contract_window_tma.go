@@ -39,6 +39,9 @@ func (e *contractWarpgroup) stepsOf(c *ir.Contract) string {
 		return fmt.Sprintf("(%s + TILE_K - 1) / TILE_K", e.size(e.contracted()))
 	}
 	last := len(e.k.Cols) - 1
+	if x := coverOf(e.v); x != nil && x.Channels != nil {
+		return fmt.Sprintf("blocks * (%s / %s)", e.size(e.k.Cols), e.s.Expr(x.Channels))
+	}
 	blocks := fmt.Sprintf("(%s + TILE_K - 1) / TILE_K", e.size(e.k.Cols[last:]))
 	if last == 0 {
 		return blocks
@@ -163,6 +166,11 @@ func (e *contractWarpgroup) windowCopier(c *ir.Contract) {
 			e.line("[[maybe_unused]] const int %s = %s;", e.ranges[r], base)
 		}
 	}
+	if coverOf(e.v) != nil {
+		e.coverCopier(c)
+		e.endCopier()
+		return
+	}
 	cols := e.k.Cols
 	e.firstColumns(cols)
 	e.open("for (int step = 0; step < steps; ++step, place.advance())")
@@ -213,8 +221,8 @@ func (e *contractWarpgroup) firstColumns(cols []*ir.Range) {
 // sends to all blocks of the cluster.
 func (e *contractWarpgroup) loadWindowTile(s windowSide, to string, rows, cluster int) {
 	w := s.windowTiles.View
-	if cluster*w.TileBytes() != rows*stageLine {
-		panic(fmt.Sprintf("BUG: TMA tiles of %s bring %d bytes of the %d that the barrier is told", w.Name, cluster*w.TileBytes(), rows*stageLine))
+	if cluster*w.TileBytes() != rows*lineBytes(e.v) {
+		panic(fmt.Sprintf("BUG: TMA tiles of %s bring %d bytes of the %d that the barrier is told", w.Name, cluster*w.TileBytes(), rows*lineBytes(e.v)))
 	}
 	call := "tma_load("
 	share := s.own[s.windowTiles.Share]
@@ -227,7 +235,7 @@ func (e *contractWarpgroup) loadWindowTile(s windowSide, to string, rows, cluste
 	}
 	if cluster > 1 {
 		call = fmt.Sprintf("tma_load_multicast(%d, ", 1<<cluster-1)
-		to += fmt.Sprintf(" + cluster_rank() * %d", rows/cluster*stageLine)
+		to += fmt.Sprintf(" + cluster_rank() * %d", rows/cluster*lineBytes(e.v))
 	}
 	e.line("%s%s, %s, full, %s);", call, to, e.views[w], strings.Join(at, ", "))
 }

@@ -83,6 +83,11 @@ func manyPoints(e *ir.Expr) bool {
 // simulated devices it does a third of them, which the text of a variant draws, unless FUSEC_TEST_FULL is set: the compiler
 // takes most of the time.
 func forStrategy(t *testing.T, dev *Engine, strategy ir.Strategy, rows []row) (runs int) {
+	return forVariants(t, dev, func(v *ir.Variant) bool { return v.Strategy == strategy }, rows)
+}
+
+// forVariants is forStrategy for the variants of which a function says so.
+func forVariants(t *testing.T, dev *Engine, of func(*ir.Variant) bool, rows []row) (runs int) {
 	for _, c := range rows {
 		f := newForcing(t, force{}, nil, planned(t, c, dev.Arch()))
 		for i, k := range f.plan.Launched() {
@@ -90,7 +95,7 @@ func forStrategy(t *testing.T, dev *Engine, strategy ir.Strategy, rows []row) (r
 				for _, set := range c.sizes {
 					sizes, _ := Sizes(f.graph, set)
 					fits := !slices.ContainsFunc(allowing(v, v.When), func(e *ir.Expr) bool { return !manyPoints(e) && !holdsFor(e, sizes) })
-					if v.Strategy != strategy || v.Schedule.Index64 || !fits {
+					if !of(v) || v.Schedule.Index64 || !fits {
 						continue
 					}
 					values := make([]int64, len(f.program.Symbols))

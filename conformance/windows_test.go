@@ -139,6 +139,10 @@ var windowed = map[string]string{
 	"backwards": `@bench(N=32, C=64, O=64, H=28, W=28)
 		graph g(x: bf16[N, C, H, W], w: bf16[O, C, 3, 3]) -> (y: bf16[N, O, H, W]) {
 		y[n, o, p: H, q: W] = sum[c, i, j] w[o, c, i, j] * x[n, c, p - 2 * i + 3, q - j + 1] }`,
+	"covered, lines of half": `@tf32 @bench(N=16, H=128, W=256)
+		graph g(x: f32[N, 16, H, W], w: f32[72, 16, 3, 3]) -> (y: f32[N, 72, H, W]) { y = conv2d(x, w, padding=1) }`,
+	"covered, columns spread": `@bench(N=64, H=32, W=32)
+		graph g(x: bf16[N, 64, H, W], w: bf16[64, 64, 3, 3], b: bf16[64]) -> (y: bf16[N, 64, H, W]) { y = relu(conv2d(x, w, b, padding=1)) }`,
 	"inside": `@bench(N=64, C=16, O=64, H=56, W=56)
 		graph g(x: bf16[N, C, H, W], w: bf16[O, C, 3, 3], b: bf16[O]) -> (y: bf16[N, O, H - 2, W - 2]) {
 		y = relu(conv2d(x, w, b)) }`,

@@ -121,9 +121,10 @@ func (lo warpgroupKernel) windowSplitVariants(of ir.Contract) (out []*ir.Variant
 			continue
 		}
 		sizes := s.fewSizes(&w.Contract, lo.sizes)
-		v, ok := lo.windowWarpgroup(*w, s.tile(), widestStore(w.Contract), sizes)
+		boxes := lo.windowBoxes(w, s.tile(), sizes, false)
+		v, ok := lo.windowWarpgroup(w, boxes, widestStore(w.Contract))
 		if !ok { // results are stored one by one instead
-			v, ok = lo.windowWarpgroup(*w, s.tile(), 1, sizes)
+			v, ok = lo.windowWarpgroup(w, boxes, 1)
 		}
 		if !ok {
 			continue

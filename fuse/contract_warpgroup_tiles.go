@@ -51,6 +51,8 @@ type warpgroupTile struct {
 	blocks               int   // blocks that a multiprocessor should hold; 0 for one
 	fewRows              int   // rows of the TMA tiles of A, where no more rows are multiplied; 0 for m
 	full                 bool  // replaces a tile that warpgroups share, if a long epilogue needs the registers
+
+	shares *ir.Expr // tiles of a batch, those of a cluster taken together, where they are boxes; nil else
 }
 
 // smallestTile is the tile of the fewest results.
@@ -88,8 +90,11 @@ const lanesSM = 128
 // one overlaps with the products of the other, and only that of the last tile adds to the time as long as
 // it is no longer than those products.
 func (lo warpgroupKernel) cost(c *ir.Contract, t warpgroupTile, slots int) *ir.Expr {
-	tiles := ir.Apply(ir.OpMul, algebra.CeilDiv(algebra.Product(c.M), int64(t.m*t.cluster)),
-		ir.Apply(ir.OpMul, algebra.CeilDiv(algebra.Product(c.N), int64(t.n/len(c.B))), algebra.Product(c.Batch)))
+	shares := t.shares
+	if shares == nil {
+		shares = ir.Apply(ir.OpMul, algebra.CeilDiv(algebra.Product(c.M), int64(t.m*t.cluster)), algebra.CeilDiv(algebra.Product(c.N), int64(t.n/len(c.B))))
+	}
+	tiles := ir.Apply(ir.OpMul, shares, algebra.Product(c.Batch))
 	rounds := algebra.CeilDiv(tiles, int64(lo.device.SMs/t.cluster))
 	steps := ir.Apply(ir.OpMul, lo.stepsOf(c), lo.stepCycles(c, t))
 	around := ir.IntConst(t.around - lo.foldSpared() + int64(slots*t.m*t.n/len(c.B)/lanesSM))

@@ -18,6 +18,7 @@ import (
 // memory takes what it stores.
 type placeBoxes struct {
 	rows    int         // of the operand that is divided
+	line    int         // bytes of a row in a stage
 	others  []*ir.Range // the rows of the other operand, of which a tile has so many
 	other   int
 	cluster int // blocks that bring an equal share each
@@ -34,7 +35,7 @@ type placeBoxes struct {
 func (lo warpgroupKernel) placeBoxes(c *ir.Contract, tile warpgroupTile, sizes map[string]int64) placeBoxes {
 	read := float64((tile.m+tile.n/tile.cluster)*warpgroupLine) / forecast.BytesL2 // cycles of a stage
 	steps := math.Max(1, algebra.Estimate(lo.stepsOf(c), sizes))
-	return placeBoxes{turns: tile.turns, multiply: steps * math.Max(float64(tile.step), read), stores: lo.stores, facts: lo.inside(ir.RowLevel),
+	return placeBoxes{line: warpgroupLine, turns: tile.turns, multiply: steps * math.Max(float64(tile.step), read), stores: lo.stores, facts: lo.inside(ir.RowLevel),
 		times: math.Max(1, algebra.Estimate(algebra.Product(c.Batch), sizes)), blocks: float64(lo.device.SMs)}
 }
 
@@ -52,35 +53,47 @@ func (b placeBoxes) ofN(tile warpgroupTile, m []*ir.Range, sizes map[string]int6
 	return b
 }
 
-// choose divides the rows of a tile among ranges, in powers of two, for the least time of all tiles. The last ranges lie side
-// by side in memory. It returns nil where the blocks of a cluster cannot have an equal share.
-func (b placeBoxes) choose(x *windowTiling, sizes map[string]int64) (best []int) {
-	extents := make([]float64, len(x.rows))
-	for d, r := range x.rows {
+// choose divides the rows of a tile whose boxes are copied for each tap. It returns nil where the blocks of a cluster cannot
+// have an equal share.
+func (b placeBoxes) choose(x *windowTiling, sizes map[string]int64) (best []int, time float64) {
+	return b.divide(x.rows, sizes, func(tile []int) (cycles float64, ok bool) {
+		for d, at := range x.along {
+			if at >= 0 && tile[at]*x.steps[d] > mostTMATile {
+				return 0, false
+			}
+		}
+		return b.multiply, sharesEqually(tile, b.cluster)
+	})
+}
+
+// divide divides the rows of a tile among ranges, in powers of two, for the least time of all tiles. The last ranges lie side
+// by side in memory. A function says in how many cycles a tile is multiplied; ok is false for tiles that cannot be.
+func (b placeBoxes) divide(rows []*ir.Range, sizes map[string]int64, multiply func(tile []int) (cycles float64, ok bool)) (best []int, least float64) {
+	extents := make([]float64, len(rows))
+	for d, r := range rows {
 		extents[d] = math.Max(1, algebra.Estimate(r.Extent, sizes))
 	}
-	lines := b.linesOf(x.rows, extents, sizes)
-	least := math.Inf(1)
+	lines := b.linesOf(rows, extents, sizes)
+	least = math.Inf(1)
 	var try func(tile []int, left int, boxes float64)
 	try = func(tile []int, left int, boxes float64) {
 		d := len(extents) - 1 - len(tile)
 		if d < 0 {
-			if left > 1 || !sharesEqually(tile, b.cluster) {
+			if left > 1 {
 				return
 			}
-			if time := b.cycles(tile, lines) * b.rounds(boxes); time < least*(1-1e-6) {
+			cycles, ok := multiply(tile)
+			if time := b.cycles(tile, cycles, lines) * b.rounds(boxes); ok && time < least*(1-1e-6) {
 				best, least = slices.Clone(tile), time
 			}
 			return
 		}
 		for n := left; n >= 1; n /= 2 {
-			if at := slices.Index(x.along, d); at < 0 || n*x.steps[at] <= mostTMATile {
-				try(append([]int{n}, tile...), left/n, boxes*math.Ceil(extents[d]/float64(n)))
-			}
+			try(append([]int{n}, tile...), left/n, boxes*math.Ceil(extents[d]/float64(n)))
 		}
 	}
 	try(nil, b.rows, 1)
-	return best
+	return best, least
 }
 
 // rounds is how often all blocks take a tile each, of so many boxes, at the program's default sizes, and as often again at
@@ -100,16 +113,16 @@ const (
 	together    = 4  // how much faster two warpgroups store that have a tile together, while the next one's operands come
 )
 
-// cycles is the time of a tile. Where warpgroups take tiles in turns, one stores while the other multiplies.
-func (b placeBoxes) cycles(tile []int, lines []placeLines) float64 {
+// cycles is the time of a tile that is multiplied in so many. Where warpgroups take tiles in turns, one stores while the other multiplies.
+func (b placeBoxes) cycles(tile []int, multiply float64, lines []placeLines) float64 {
 	store := 0.0
 	for _, l := range lines {
 		store += l.cycles(tile)
 	}
 	if b.turns > 1 {
-		return math.Max(b.multiply, (b.multiply+store)/2) + store/shown
+		return math.Max(multiply, (multiply+store)/2) + store/shown
 	}
-	return b.multiply + store/together
+	return multiply + store/together
 }
 
 // placeLines is how places lie in a tensor that is stored for each of them.

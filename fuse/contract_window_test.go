@@ -21,7 +21,7 @@ func TestMappingsOfWindows(t *testing.T) {
 	}{
 		{`graph g(x: bf16[32, 256, 28, 28], w: bf16[256, 256, 3, 3]) -> (y: bf16[32, 256, 28, 28]) { y = conv2d(x, w, padding=1) }`, ir.WarpgroupMapping, 128},
 		{`graph g(x: f16[32, 64, 56, 56], w: f16[64, 64, 3, 3]) -> (y: f16[32, 64, 28, 28]) { y = conv2d(x, w, padding=1, stride=2) }`, ir.WarpgroupMapping, 64},
-		{`graph g(x: bf16[32, 256, 8192], w: bf16[256, 256, 3]) -> (y: bf16[32, 256, 8192]) { y = conv1d(x, w, padding=1) }`, ir.WarpgroupMapping, 128},
+		{`graph g(x: bf16[32, 256, 8192], w: bf16[256, 256, 3]) -> (y: bf16[32, 256, 8192]) { y = conv1d(x, w, padding=1) }`, ir.WarpgroupMapping, 64},
 		{`@tf32 graph g(x: f32[8, 64, 16, 28, 28], w: f32[64, 64, 3, 3, 3]) -> (y: f32[8, 64, 16, 28, 28]) { y = conv3d(x, w, padding=1) }`, ir.WarpgroupMapping, 64},
 		{`@tf32 graph g(x: f32[32, 128, 28, 28], w: f32[128, 64, 4, 4]) -> (y: f32[32, 64, 56, 56]) { y = conv_transpose2d(x, w, stride=2, padding=1) }`, ir.WarpgroupMapping, 64},
 		{`@tf32 graph g(x: f32[32, 128, 28, 28], w: f32[128, 64, 4, 4]) -> (y: f32[32, 64, 58, 58]) { y = conv_transpose2d(x, w, stride=2) }`, ir.WarpgroupMapping, 128},

@@ -1,6 +1,7 @@
 package fuse
 
 import (
+	"math"
 	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
@@ -22,6 +23,8 @@ type windowContract struct {
 	ir.Contract
 	a, b  *windowTiling
 	needs *algebra.Needs
+
+	cover *covering // of the operand whose windows overlap; nil if none's do, or both
 }
 
 // windowContract describes how the copy engine brings both operands of a windowed contraction; nil where it cannot.
@@ -35,7 +38,24 @@ func (lo warpgroupKernel) windowContract(c ir.Contract) *windowContract {
 	c.Taps = lo.tapsOf()
 	c.A.KLast, c.B = true, slices.Clone(c.B)
 	c.B[0].KLast = true
-	return &windowContract{c, a, b, needs}
+	w := &windowContract{Contract: c, a: a, b: b, needs: needs}
+	lo.coverOf(w)
+	return w
+}
+
+// coverOf sets which operand's windows overlap. Parts of f32, and types whose sums of a stage are added by themselves, are
+// multiplied tap by tap.
+func (lo warpgroupKernel) coverOf(w *windowContract) {
+	if w.InParts() || w.Type.Size() == 1 {
+		return
+	}
+	a, b := lo.coveringOf(w.A, w.M, w.Type, lo.sizes), lo.coveringOf(w.B[0], w.N, w.Type, lo.sizes)
+	switch {
+	case a != nil && b == nil:
+		a.ofA, w.cover = true, a
+	case a == nil:
+		w.cover = b
+	}
 }
 
 // windowWarpgroups makes the variants of a windowed contraction whose operands have their channels last.
@@ -50,10 +70,15 @@ func (lo warpgroupKernel) windowWarpgroups(of ir.Contract) (out []*ir.Variant, c
 	if c.InParts() { // the last takes 64-bit offsets, which leave no registers for all the sums of a tile
 		tiles = append([]warpgroupTile{fewChannelsInParts}, tilesFor(&c, false)...)
 	}
+	boxes := make([]windowBoxes, len(tiles))
+	for i, tile := range tiles {
+		boxes[i] = lo.windowBoxes(w, tile, lo.sizes, true)
+		tiles[i] = boxes[i].counted(&c)
+	}
 	for vector := widestStore(c); ; vector /= 2 {
 		always := false
-		for i, tile := range tiles {
-			v, ok := lo.windowWarpgroup(*w, tile, vector, lo.sizes)
+		for i := range tiles {
+			v, ok := lo.windowWarpgroup(w, boxes[i], vector)
 			if !ok {
 				continue
 			}
@@ -93,24 +118,88 @@ func (lo warpgroupKernel) worthPlaces(c *ir.Contract) *ir.Expr {
 	return algebra.And(worth(c.M, c.A), worth(c.N, c.B[0]))
 }
 
-// windowWarpgroup builds one variant; ok is false where nothing is written in vectors of that
-// width, or a tile's rows cannot be a box. Boxes are chosen for the given sizes.
-func (lo warpgroupKernel) windowWarpgroup(w windowContract, tile warpgroupTile, vector int, sizes map[string]int64) (*ir.Variant, bool) {
-	c := w.Contract
-	v := lo.contractBody(&c)
-	v.Schedule = lo.warpgroupSchedule(tile, c.Type, vector)
-	c.B = slices.Clone(c.B)
-	v.Contract = &c
-	var okA, okB bool
-	if c.Taps == nil { // otherwise all batches follow each other
-		c.Phases = lo.phases(&c)
+// windowBoxes is how the operands of a windowed contraction come in tiles of one shape.
+type windowBoxes struct {
+	tile   warpgroupTile // its cycles are those with these boxes
+	a, b   *ir.WindowTiles
+	phases int
+	line   int // bytes of a row in a stage
+	stages int // where windows are multiplied from what they cover; else as many as fit
+}
+
+// counted is the tile with the number of its boxes.
+func (x windowBoxes) counted(c *ir.Contract) warpgroupTile {
+	t := x.tile
+	if x.a == nil || x.b == nil {
+		return t
 	}
-	b := lo.placeBoxes(&c, tile, sizes)
-	c.A.WindowTiles, okA = lo.windowTiles(w.a, c.Type, b.ofM(tile), sizes)
-	c.B[0].WindowTiles, okB = lo.windowTiles(w.b, c.Type, b.ofN(tile, c.M, sizes), sizes)
-	if !okA || !okB {
+	a, b := c.A, c.B[0]
+	a.WindowTiles, b.WindowTiles = x.a, x.b
+	t.shares = ir.Apply(ir.OpMul, algebra.CeilDiv(tilesOfSide(a, c.M, t.m), int64(t.cluster)), tilesOfSide(b, c.N, t.n))
+	return t
+}
+
+// windowBoxes chooses the boxes for the given sizes: those of each tap, or with covers where that is faster what a tile covers.
+func (lo warpgroupKernel) windowBoxes(w *windowContract, tile warpgroupTile, sizes map[string]int64, covers bool) windowBoxes {
+	c := &w.Contract
+	out := windowBoxes{tile: tile, line: warpgroupLine}
+	if c.Taps == nil { // otherwise all batches follow each other
+		out.phases = lo.phases(c)
+	}
+	b := lo.placeBoxes(c, tile, sizes)
+	var timeA, timeB float64
+	out.a, timeA = lo.windowTiles(w.a, c.Type, b.ofM(tile), sizes)
+	out.b, timeB = lo.windowTiles(w.b, c.Type, b.ofN(tile, c.M, sizes), sizes)
+	if w.cover == nil || !covers {
+		return out
+	}
+	of, time := b.ofM(tile), timeA
+	if !w.cover.ofA {
+		tile.cluster = 1 // blocks of a cluster share tiles of the second operand, and each has a cover of its own
+		of, time = lo.placeBoxes(c, tile, sizes).ofN(tile, c.M, sizes), timeB
+	}
+	if found := lo.coverWindows(w, tile, of, sizes); found != nil && found.time < time*coverGain {
+		lo.takeCover(w, &out, tile, found, sizes)
+	}
+	return out
+}
+
+// takeCover makes windows come as what they cover, and the other operand in lines of as many channels.
+func (lo warpgroupKernel) takeCover(w *windowContract, out *windowBoxes, tile warpgroupTile, found *covered, sizes map[string]int64) {
+	c := &w.Contract
+	b := lo.placeBoxes(c, tile, sizes)
+	b.line = w.cover.line
+	var a, other *ir.WindowTiles
+	if w.cover.ofA {
+		a = found.tiles
+		other, _ = lo.windowTiles(w.b, c.Type, b.ofN(tile, c.M, sizes), sizes)
+	} else {
+		a, _ = lo.windowTiles(w.a, c.Type, b.ofM(tile), sizes)
+		other = found.tiles
+	}
+	if a == nil || other == nil {
+		return
+	}
+	tile.step = int64(math.Ceil(found.cycles / math.Max(1, algebra.Estimate(lo.stepsOf(c), sizes))))
+	out.tile, out.a, out.b, out.line, out.stages = tile, a, other, w.cover.line, found.stages
+}
+
+// windowWarpgroup builds one variant; ok is false where nothing is written in vectors of that width, or a tile's rows cannot be
+// a box.
+func (lo warpgroupKernel) windowWarpgroup(w *windowContract, x windowBoxes, vector int) (*ir.Variant, bool) {
+	if x.a == nil || x.b == nil {
 		return nil, false
 	}
+	c := w.Contract
+	v := lo.contractBody(&c)
+	v.Schedule = lo.warpgroupSchedule(x.tile, c.Type, vector)
+	v.Schedule.TileK = x.line / c.Type.Size()
+	if x.stages > 0 {
+		v.Schedule.Stages = x.stages
+	}
+	c.B = slices.Clone(c.B)
+	v.Contract = &c
+	c.Phases, c.A.WindowTiles, c.B[0].WindowTiles = x.phases, x.a, x.b
 	v.TensorMaps = []*ir.TMAView{c.A.WindowTiles.View, c.B[0].WindowTiles.View}
 	v.When, v.Facts = w.needs.Condition(), w.needs.With(lo.facts)
 	if vector == 1 {
@@ -131,19 +220,19 @@ func (lo warpgroupKernel) windowWarpgroup(w windowContract, tile warpgroupTile, 
 	return v, true
 }
 
-// windowTiles is how tiles of an operand of type t come: blocks of a cluster bring an equal share of each.
-// ok is false where there are no such tiles.
-func (lo warpgroupKernel) windowTiles(x *windowTiling, t ir.DType, boxes placeBoxes, sizes map[string]int64) (out *ir.WindowTiles, ok bool) {
-	w := &ir.TMAView{Name: x.name, Arg: x.arg, Swizzle: warpgroupLine, TF32: t == ir.F32}
+// windowTiles is how tiles of an operand of type t come, and the time of all of them: blocks of a cluster bring an equal share of
+// each. It is nil where there are no such tiles.
+func (lo warpgroupKernel) windowTiles(x *windowTiling, t ir.DType, boxes placeBoxes, sizes map[string]int64) (out *ir.WindowTiles, time float64) {
+	w := &ir.TMAView{Name: x.name, Arg: x.arg, Swizzle: boxes.line, TF32: t == ir.F32}
 	out = &ir.WindowTiles{View: w}
-	tile, cluster := []int{boxes.rows}, boxes.cluster
+	tile, time := boxes.choose(x, sizes)
+	if tile == nil {
+		return nil, 0
+	}
 	if len(x.rows) > 1 {
-		tile = boxes.choose(x, sizes)
 		out.Tile = tile
 	}
-	if tile == nil {
-		return nil, false
-	}
+	cluster := boxes.cluster
 	for tile[out.Share] == 1 && out.Share < len(tile)-1 {
 		out.Share++
 	}
@@ -152,14 +241,14 @@ func (lo warpgroupKernel) windowTiles(x *windowTiling, t ir.DType, boxes placeBo
 		box := 1
 		switch i := x.along[d]; {
 		case d == len(x.shape)-1:
-			box = depthOf(t)
+			box = boxes.line / t.Size()
 		case i >= 0:
 			if box = tile[i]; i == out.Share {
 				box /= cluster
 			}
 		}
 		if box *= x.steps[d]; box > mostTMATile {
-			return nil, false
+			return nil, 0
 		}
 		w.Dims, w.Box = append(w.Dims, x.shape[d]), append(w.Box, box)
 		out.At = append(out.At, x.at[d])
@@ -172,5 +261,5 @@ func (lo warpgroupKernel) windowTiles(x *windowTiling, t ir.DType, boxes placeBo
 		w.Steps = slices.Clone(x.steps)
 		slices.Reverse(w.Steps)
 	}
-	return out, true
+	return out, time
 }

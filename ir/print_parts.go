@@ -143,6 +143,10 @@ func (p *variantPrinter) windowTiles(b *WindowTiles) {
 		return
 	}
 	p.text("        TMA tiles of %s at %s, tiles of %v, of which %d is shared\n", b.View.Name, shapeText(b.At), b.Tile, b.Share)
+	if c := b.Cover; c != nil {
+		p.text("        %d lines cover it, %d at a time, rows %v apart, every %d groups %d apart in %d rows\n", c.Lines, c.Slots, c.Apart, c.Every, c.Group, c.Rows)
+		p.named("  tap at", c.Tap)
+	}
 }
 
 func (p *variantPrinter) piece(name string, of *Piece) {

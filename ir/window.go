@@ -165,6 +165,48 @@ type WindowTiles struct {
 	// Share is which of the operand's rows the blocks of a cluster divide among themselves, if they
 	// do.
 	Share int
+	Cover *Cover // nil where each tap's box is copied
+}
+
+// A Cover is what the windows of a tile reach: neighbouring windows overlap, so it has far fewer places than the windows together.
+// It is copied once for each block of channels, and all taps are multiplied from there. A place is a line of shared memory; lines
+// follow each other as places do in the copied box. Tensor cores take eight rows of a tile from eight lines that follow each
+// other, at any line, and groups of eight at an equal distance.
+type Cover struct {
+	Lines int   // places of the box
+	Apart []int // lines from a row of the tile to the next one, along each of the operand's rows
+	Tap   *Expr // lines from a row's first tap to a tap, over the columns
+	Taps  int   // at most
+	Rows  int   // rows of an instruction, whose groups of eight are equally far apart
+	Group int   // lines between these groups
+	Every int   // groups of the tile from one of an instruction's to its next: 1 where those are neighbours
+	Slots int   // boxes that shared memory holds at a time
+
+	// Channels is the elements of a tap, where the innermost columns have several taps beside their channels; nil else.
+	Channels *Expr
+}
+
+// StageLines is the lines of a pipeline stage that hold so many rows of an operand: none where its windows are multiplied from
+// what they cover.
+func (o *Operand) StageLines(rows int) int {
+	if o.WindowTiles != nil && o.WindowTiles.Cover != nil {
+		return 0
+	}
+	return rows
+}
+
+// Cover is what the windows of one operand of a contraction cover, nil where each tap's tile is copied; ofA says that it
+// is the first operand.
+func (c *Contract) Cover() (cover *Cover, ofA bool) {
+	if w := c.A.WindowTiles; w != nil && w.Cover != nil {
+		return w.Cover, true
+	}
+	if len(c.B) > 0 {
+		if w := c.B[0].WindowTiles; w != nil {
+			return w.Cover, false
+		}
+	}
+	return nil, false
 }
 
 // placed are the expressions that say where an operand of a windowed contraction is read.
@@ -184,6 +226,9 @@ func (o *Operand) placed() []*Expr {
 	}
 	if o.WindowTiles != nil {
 		out = append(out, o.WindowTiles.At...)
+		if v := o.WindowTiles.Cover; v != nil {
+			out = append(out, v.Tap)
+		}
 	}
 	return out
 }

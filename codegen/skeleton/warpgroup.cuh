@@ -1,14 +1,13 @@
 
 // --- tiles of a product: one role copies, warpgroups multiply -----------------------
 
-constexpr int LINE = 128;                // bytes of TILE_K elements: a line of the swizzle
 constexpr bool IS_SPLIT = SPLIT_K > 1;
 constexpr int COPIERS = IS_SPLIT ? 32 : 128; // threads of the role that copies: a whole warpgroup where it gives registers away
 constexpr int MULTIPLIERS = (THREADS - COPIERS) / 128;
 constexpr int COPIER = IS_SPLIT ? 128 * MULTIPLIERS : 0, MULTIPLIER = IS_SPLIT ? 0 : 128; // the first thread of each role
 constexpr int PEERS = CLUSTER * SPLIT_K;  // blocks of a cluster: they share tiles of B, or the columns of one tile
 constexpr int BLOCKS_M = TILE_M / 64 / (TURNS > 1 ? 1 : MULTIPLIERS); // 64-row blocks of a warpgroup
-constexpr int BYTES_A = TILE_M * LINE, BYTES_B = TILE_N * LINE;
+constexpr int BYTES_A = STAGE_M * LINE, BYTES_B = STAGE_N * LINE; // a line is TILE_K elements, and of the swizzle
 constexpr int STAGED = BLOCKS_M * TILE_N / 2 > 128 ? 32 : 64; // sums of a row that a warp stages at a time: fewer where registers hold many
 constexpr int STAGING = 16 * 64 * 4;     // bytes, of a warp
 constexpr int SLAB = 64 * LINE;          // bytes of 64 rows, in either order
@@ -58,19 +57,20 @@ struct Ring {
     }
 };
 
-// A position in the ring.
-struct Place {
+// A position in a ring of N stages.
+template <int N> struct PlaceOf {
     int stage = 0;
     unsigned parity = 0;
     DEVICE void advance() {
-        if (++stage == STAGES) stage = 0, parity ^= 1;
+        if (++stage == N) stage = 0, parity ^= 1;
     }
     DEVICE void skip(int steps) {
-        stage += steps % STAGES;
-        parity ^= steps / STAGES & 1;
-        if (stage >= STAGES) stage -= STAGES, parity ^= 1;
+        stage += steps % N;
+        parity ^= steps / N & 1;
+        if (stage >= N) stage -= N, parity ^= 1;
     }
 };
+using Place = PlaceOf<STAGES>;
 
 // The tiles of all batches. A share is what a cluster takes along M. GROUP shares go along N together, so that the
 // operands of the tiles that run at one time fit in the L2 cache.

@@ -20,6 +20,22 @@ import (
 // ignores their last 13 bits. Sums are f32, of i8 i32. Instructions of this length are
 // spelled for the widths a kernel uses, which keeps its text short.
 func WGMMA(n int, t ir.DType, aInRegisters bool) string {
+	return wgmma(n, t, aInRegisters, fmt.Sprintf("(&d)[%d]", n/2), func(i int) string { return fmt.Sprintf("d[%d]", i) })
+}
+
+// WGMMASpread writes the function that multiplies n of so many columns, with both operands in shared memory:
+//
+//	wgmma<TRANS_A, TRANS_B>(d, first, a, b, accumulate, T{})
+//
+// Of the groups of eight columns it has every so-manieth; first is the first accumulator of the first of them.
+func WGMMASpread(n, columns, every int, t ir.DType) string {
+	const group = 4 // accumulators of eight columns
+	return wgmma(n, t, false, fmt.Sprintf("(&d)[%d], int first", columns/2), func(i int) string {
+		return fmt.Sprintf("d[first + %d]", i/group*every*group+i%group)
+	})
+}
+
+func wgmma(n int, t ir.DType, aInRegisters bool, accumulators string, accumulator func(i int) string) string {
 	sums := n / 2
 	var b strings.Builder
 	list := func(from, count int, format string) {
@@ -42,8 +58,8 @@ func WGMMA(n int, t ir.DType, aInRegisters bool) string {
 	if aInRegisters {
 		a, next, trans = "const unsigned (&a)[4]", sums+4, "template <int TRANS_B>"
 	}
-	fmt.Fprintf(&b, "%s DEVICE void wgmma(%s (&d)[%d], %s, unsigned long long b, bool accumulate, %s) {\n",
-		trans, sum, sums, a, StorageType(t))
+	fmt.Fprintf(&b, "%s DEVICE void wgmma(%s %s, %s, unsigned long long b, bool accumulate, %s) {\n",
+		trans, sum, accumulators, a, StorageType(t))
 	fmt.Fprintf(&b, "    asm volatile(\"{\\n.reg .pred p;\\nsetp.ne.b32 p, %%%d, 0;\\n\"\n", next+1)
 	fmt.Fprintf(&b, "        \"wgmma.mma_async.sync.aligned.m64n%dk%d.%s.%s.%s {", n, 32/t.Size(), total, element, element)
 	list(0, sums, "%%%d")
@@ -63,7 +79,12 @@ func WGMMA(n int, t ir.DType, aInRegisters bool) string {
 	}
 	b.WriteString(";\\n}\"\n")
 	b.WriteString("        : ")
-	list(0, sums, "\"+"+constraint+"\"(d[%d])")
+	for i := range sums {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "\"+%s\"(%s)", constraint, accumulator(i))
+	}
 	b.WriteString("\n        : ")
 	if aInRegisters {
 		list(0, 4, "\"r\"(a[%d])")
