@@ -32,6 +32,7 @@ func (a *app) explainPages(graphs []explain.Explanation) {
 		p.explainStates(x.States)
 		p.refusal()
 		a.totals(x)
+		a.losing(x, fmt.Sprintf("kernel %d", x.Costliest()+1))
 	}
 }
 

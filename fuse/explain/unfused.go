@@ -23,6 +23,31 @@ func unfused(g *ir.Graph, x *explainer) *tally {
 	return sum
 }
 
+// Figures from which a plan is said to lose: parts of the unfused time, and seconds of a few launches, as copies to other
+// layouts take them.
+const (
+	losingTimes   = 1.1
+	losingSeconds = 10e-6
+)
+
+// Loses reports whether the plan is estimated to take longer than the operations one by one. No program has to be like that:
+// the planner chose badly.
+func (x Explanation) Loses() bool {
+	fused, unfused := x.Fused.Seconds, x.Unfused.Seconds
+	return fused != nil && unfused != nil && *fused > losingTimes**unfused && *fused > *unfused+losingSeconds
+}
+
+// Costliest is the position of the kernel that is estimated to take the longest; -1 where times are not known.
+func (x Explanation) Costliest() int {
+	worst := -1
+	for i, k := range x.Kernels {
+		if k.Seconds != nil && (worst < 0 || *k.Seconds > *x.Kernels[worst].Seconds) {
+			worst = i
+		}
+	}
+	return worst
+}
+
 // eager adds a kernel for each operation of a value: the parts of its body that
 // stand at one place of the program, and its reduction.
 func eager(v *ir.Value, x *explainer, sum *tally) {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fusec/fusec/fuse/explain"
+	"github.com/fusec/fusec/ir"
 )
 
 // TestOneOperationIsItsOwnPlan: a function of the library that is one operation on a tensor is one kernel as planned and as
@@ -53,4 +54,29 @@ func TestUnfusedReadsPartsOnce(t *testing.T) {
 		assert.Equal(t, c.read, *x.Unfused.Read.Bytes, c.y)
 		assert.Equal(t, c.read, *x.Fused.Read.Bytes, c.y)
 	}
+}
+
+// TestLoses: a plan loses where it is estimated to take a tenth longer than its operations one by one, and longer than a few
+// launches make up for.
+func TestLoses(t *testing.T) {
+	for _, c := range []struct {
+		fused, unfused float64
+		loses          bool
+	}{
+		{2e-3, 1e-3, true},
+		{1.05e-3, 1e-3, false},
+		{15e-6, 10e-6, false},
+		{1e-3, 2e-3, false},
+	} {
+		x := explain.Explanation{Fused: explain.Total{Seconds: &c.fused}, Unfused: explain.Total{Seconds: &c.unfused}}
+		assert.Equal(t, c.loses, x.Loses(), "%+v", c)
+	}
+	assert.False(t, explain.Explanation{}.Loses(), "without sizes")
+	eachExplained(t, func(t *testing.T, _ string, _ ir.Device, x knownPlan) {
+		assert.False(t, x.Loses())
+		worst := x.Kernels[x.Costliest()]
+		for _, k := range x.Kernels {
+			assert.LessOrEqual(t, *k.Seconds, *worst.Seconds)
+		}
+	})
 }
