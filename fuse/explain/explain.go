@@ -213,7 +213,7 @@ func Explain(g *ir.Graph, plan *ir.Plan, opts Options) Explanation {
 	if opts.Device.Name == "" {
 		opts.Device = ir.Devices()[0]
 	}
-	x := &explainer{device: opts.Device, tf32: g.TF32, sizes: Sizes(g, opts.Sizes)}
+	x := &explainer{device: opts.Device, graph: g, tf32: g.TF32, sizes: Sizes(g, opts.Sizes)}
 	plan = plan.At(x.sizes)
 	out := Explanation{Graph: g.Name, Device: opts.Device.Name, Sizes: x.sizes,
 		Kernels: []KernelNote{}, Refused: []RefusalNote{}, States: statesOf(plan)}
@@ -248,7 +248,8 @@ func Sizes(g *ir.Graph, given map[string]int64) map[string]int64 {
 }
 
 type explainer struct {
-	tf32   bool // of the graph
+	graph  *ir.Graph // the program
+	tf32   bool      // of the graph
 	device ir.Device
 	sizes  map[string]int64
 	places map[*ir.Value]diag.Span
