@@ -55,6 +55,9 @@ func (a *app) explainKernel(k explain.KernelNote, classes bool) {
 	if k.Copies != nil {
 		a.field("computes", a.copyLine(k.Copies))
 	}
+	if len(k.Terms) > 0 {
+		a.field("for", "a product of f32, which is the sum of products of these terms on tensor cores")
+	}
 	for i, line := range transferLines(k.Reads) {
 		a.field([]string{"reads", ""}[min(i, 1)], line)
 	}

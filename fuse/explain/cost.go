@@ -257,7 +257,8 @@ func computing(body *ir.Expr) []*ir.Expr {
 }
 
 // operations lists what values compute, by place in the program. What several
-// members repeat, after substitution, counts as often as in one of them.
+// members repeat, after substitution, counts as often as in one of them. Splitting a number into terms counts as one
+// operation: the many that it takes are none of the program.
 func operations(members []*ir.Value) []Operation {
 	type key struct {
 		name string
@@ -283,8 +284,14 @@ func operations(members []*ir.Value) []Operation {
 		if v.Reduce != nil {
 			add(v.Reduce.Op.String(), v.Origin.Span)
 		}
+		split := splitsIntoTerms(v)
+		if split {
+			add(TermsOperation, v.Origin.Span)
+		}
 		for _, e := range computing(v.Body) {
-			add(e.Op.String(), e.Span)
+			if !(split && e.Span.IsZero()) && !readsTerm(e) {
+				add(e.Op.String(), e.Span)
+			}
 		}
 	}
 	sort.SliceStable(out, func(i, j int) bool { return before(out[i].Span.Span, out[j].Span.Span) })

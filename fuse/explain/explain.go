@@ -82,6 +82,7 @@ type KernelNote struct {
 	Depth       []RangeNote `json:"depth,omitempty"` // the ranges that this product sums over
 	Operations  []Operation `json:"operations"`
 	Copies      *CopyNote   `json:"copies,omitempty"` // of a kernel without operations
+	Terms       []string    `json:"terms,omitempty"`  // of an f32 product: the tensors that it splits into terms of bf16, "" for what is computed
 	Reads       []Transfer  `json:"reads"`
 	Writes      []Transfer  `json:"writes"`
 	Read        Amount      `json:"read"`
@@ -259,7 +260,7 @@ type explainer struct {
 
 func (x *explainer) kernel(k *ir.Kernel, lastBlockOf string, sum *tally) KernelNote {
 	n := KernelNote{Name: k.Name, LastBlockOf: lastBlockOf, Template: k.Template.String(), Rows: rangeNotes(k.Rows),
-		Cols: rangeNotes(k.Cols), Operations: operations(k.Members), Reads: []Transfer{}, Writes: []Transfer{}}
+		Cols: rangeNotes(k.Cols), Operations: operations(k.Members), Terms: termsOf(k.Members), Reads: []Transfer{}, Writes: []Transfer{}}
 	if len(n.Operations) == 0 {
 		n.Copies = x.copyNote(k.Members)
 	}
