@@ -161,6 +161,9 @@ func (b *builder) foldMany(op ir.Op, name string, args []argument, span diag.Spa
 	for _, v := range vals[1:] {
 		out = b.elementwise(op, []val{out, v}, span)
 	}
+	if m, _ := ir.MonoidNamed(name); out.ok() && len(vals) == 2 {
+		out.meant = b.meantAs(m, vals, false)
+	}
 	return out
 }
 

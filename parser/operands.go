@@ -96,7 +96,7 @@ func (b *builder) mismatch(name string, args []val, arrays []*array, x, y *ir.Ex
 		}
 		text += typeText(a.dtype, a.shape)
 	}
-	b.origins(b.errorf(span, "cannot apply %s to %s: %s", name, text, differText(x, y)+lackedAxis(arrays)+splitAxis(arrays)), args)
+	b.origins(b.errorf(span, "cannot apply %s to %s: %s", name, text, differText(x, y)+lackedAxis(arrays)+splitAxis(arrays)+meantAxis(args...)), args)
 }
 
 // differText says that two sizes are not known to be equal.

@@ -263,8 +263,12 @@ func (b *builder) assignMany(n *assignNode) {
 	}
 	if len(results) != len(n.Targets) {
 		if len(results) != 1 || results[0].ok() {
-			b.resultsOf(e, b.errorf(n.span(), "%s on the left, %s on the right",
-				plural(len(n.Targets), "name"), plural(len(results), "value")))
+			hint := ""
+			if call := soleCall(e); call != nil {
+				hint = b.valuesAlone(call.Name.Text, results)
+			}
+			b.resultsOf(e, b.errorf(n.span(), "%s on the left, %s on the right%s",
+				plural(len(n.Targets), "name"), plural(len(results), "value"), hint))
 		}
 		results = make([]val, len(n.Targets))
 	}

@@ -37,6 +37,7 @@ type val struct {
 	span  diag.Span // of the expression
 	name  string    // the name it was read from, if any
 	bound diag.Span // of the statement that bound that name
+	meant *meaning  // of min and max, for messages; mostly nil
 }
 
 // array is a tensor that may not be a Value yet: a dtype, a shape and a
