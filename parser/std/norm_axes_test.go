@@ -22,15 +22,18 @@ func TestNormsOverAxes(t *testing.T) {
 		{"layer_norm(x, v, axis=-1)", "layer_norm(x, v)"},
 		{"layer_norm(x, w, b, axis=(1, 2, 3))", "reshape(layer_norm(reshape(x, 2, 60), reshape(w, 60), reshape(b, 60)), 2, 3, 4, 5)"},
 		{"layer_norm(x, w, bias=b, axis=(3, -2, 1), eps=0.1)", "reshape(layer_norm(reshape(x, 2, 60), reshape(w, 60), reshape(b, 60), 0.1), 2, 3, 4, 5)"},
+		{"layer_norm(x, c, c, axis=1)", "transpose(layer_norm(transpose(x, 1, 3), c, c), 1, 3)"},
+		{"layer_norm(x, e, axis=(3, 1))", "transpose(reshape(layer_norm(reshape(transpose(x, 1, 2), 2, 4, 15), reshape(e, 15)), 2, 4, 3, 5), 1, 2)"},
+		{"layer_norm(x, axis=none)", "reshape(layer_norm(reshape(x, 120)), 2, 3, 4, 5)"},
 		{"layer_norm(x, axis=(0, 2))", "permute(reshape(layer_norm(reshape(permute(x, (1, 3, 0, 2)), 3, 5, 8)), 3, 5, 2, 4), (2, 0, 3, 1))"},
 		{"rms_norm(x, axis=1)", "transpose(rms_norm(transpose(x, 1, 3)), 1, 3)"},
 		{"rms_norm(x, w, axis=(1, 2, 3))", "reshape(rms_norm(reshape(x, 2, 60), reshape(w, 60)), 2, 3, 4, 5)"},
 	} {
-		src := fmt.Sprintf("graph g(x: f64[2, 3, 4, 5], w: f64[3, 4, 5], b: f64[3, 4, 5], v: f64[5]) -> (y: f64[2, 3, 4, 5], z: f64[2, 3, 4, 5]) {\n y = %s\n z = %s\n}", c.over, c.last)
+		src := fmt.Sprintf("graph g(x: f64[2, 3, 4, 5], w: f64[3, 4, 5], b: f64[3, 4, 5], v: f64[5], c: f64[3], e: f64[3, 5]) -> (y: f64[2, 3, 4, 5], z: f64[2, 3, 4, 5]) {\n y = %s\n z = %s\n}", c.over, c.last)
 		file, err := parser.Parse("axes.fuse", []byte(src), parser.Options{})
 		require.NoError(t, err, c.over)
 		r, inputs := rand.New(rand.NewPCG(3, 4)), []*interp.Tensor{}
-		for _, shape := range [][]int{{2, 3, 4, 5}, {3, 4, 5}, {3, 4, 5}, {5}} {
+		for _, shape := range [][]int{{2, 3, 4, 5}, {3, 4, 5}, {3, 4, 5}, {5}, {3}, {3, 5}} {
 			x := interp.New(ir.F64, shape...)
 			for i := range x.F {
 				x.F[i] = r.NormFloat64()
@@ -53,8 +56,8 @@ func TestNormsOfOtherOrders(t *testing.T) {
 		{"layer_norm(x, 5)", "as in axis=-1"},
 		{"rms_norm(x, (5), v)", "as in axis=-1"},
 		{"rms_norm(x, (4, 5), v)", "as in axis=(-2, -1)"},
-		{"layer_norm(x, w, w)", "weight and bias need an axis for each that axis=... normalises: found normalised = 1"},
-		{"layer_norm(x, c, axis=1)", "weight and bias go with the last axes: scale the result by others: found axis = 1"},
+		{"layer_norm(x, w, w)", "weight and bias need an axis for each that axis=... normalises: found named = 1"},
+		{"layer_norm(x, v, axis=1)", "3 and 5 differ"},
 		{"layer_norm(x, c)", "5 and 3 differ"},
 		{"attention(x, x, x, (1, 2))", "argument mask of attention must be a tensor, not a list: the parameters are (q, k, v, mask, bias, scale, causal)"},
 	} {
