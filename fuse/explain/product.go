@@ -39,20 +39,23 @@ func (x *explainer) notWarpgroups(k *ir.Kernel, chosen *ir.Variant) string {
 	return x.missingText(least[0])
 }
 
-// productIn is a value of a kernel that multiplies matrices: each operand has rows that the other lacks. Windows of each
-// channel alone, and products with a vector, are no work for tensor cores.
+// productIn is a value of a kernel that multiplies matrices. Windows of each channel alone, and products with a vector, are no
+// work for tensor cores.
 func productIn(k *ir.Kernel) *ir.Value {
-	for _, v := range k.Members {
-		if !form.IsMatrixProduct(v) {
-			continue
-		}
-		a, b := form.SidesOf(v)
-		inA, inB := form.AxesIn(v, a), form.AxesIn(v, b)
-		if !algebra.Subset(inA, inB) && !algebra.Subset(inB, inA) {
-			return v
-		}
+	if i := slices.IndexFunc(k.Members, multipliesMatrices); i >= 0 {
+		return k.Members[i]
 	}
 	return nil
+}
+
+// multipliesMatrices reports whether a value sums products of two operands each of which has rows that the other lacks.
+func multipliesMatrices(v *ir.Value) bool {
+	if !form.IsMatrixProduct(v) {
+		return false
+	}
+	a, b := form.SidesOf(v)
+	inA, inB := form.AxesIn(v, a), form.AxesIn(v, b)
+	return !algebra.Subset(inA, inB) && !algebra.Subset(inB, inA)
 }
 
 func onWarpgroups(v *ir.Variant) bool {
