@@ -42,7 +42,7 @@ func (b *builder) callNamed(n *nameNode) []val {
 	}
 	b.hint = ""
 	if fn, mod := b.mod.function(name); fn != nil {
-		return b.callFn(fn, mod, args, n.span())
+		return reducedBy(fn, mod, args, b.callFn(fn, mod, args, n.span()))
 	}
 	b.hint = hint
 	if row, ok := b.mod.rows[name]; ok {

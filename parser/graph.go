@@ -258,8 +258,11 @@ func (b *builder) result(want *declared, found *binding) *array {
 		same = b.sameSize(a.shape[d], want.shape[d])
 	}
 	if !same {
-		b.errorf(found.span, "%s is declared %s, but its value is %s%s", want.name,
+		e := b.errorf(found.span, "%s is declared %s, but its value is %s%s", want.name,
 			typeText(want.dtype, want.shape), a.describe(), meantAxis(v)).Note(want.span, "%s is declared here", want.name)
+		if len(a.shape) != len(want.shape) {
+			b.reducers(e, []val{v})
+		}
 		return nil
 	}
 	return a

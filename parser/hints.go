@@ -35,6 +35,7 @@ var foreignArguments = map[[2]string]string{
 	{"batch_norm", "momentum"}:     trainsNorm,
 	{"batch_norm", "running_mean"}: trainsNorm,
 	{"batch_norm", "running_var"}:  trainsNorm,
+	{"norm", "p"}:                  "l2_norm(x) is the length of all elements together, and frobenius_norm(x) that of each matrix of the last two axes",
 }
 
 const trainsNorm = "batch_norm_train(x, weight, bias) normalises with the statistics of the batch, and gives them"

@@ -3,6 +3,7 @@ package parser
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
@@ -112,4 +113,37 @@ func (b *builder) valuesAlone(name string, results []val) string {
 		call = results[0].meant.reduction(twin)
 	}
 	return fmt.Sprintf(": %s gives the values, and %s their places", name, call)
+}
+
+// reducedBy marks the results of a function of the library that have fewer axes than its first tensor.
+func reducedBy(fn *fnNode, mod *module, args []argument, results []val) []val {
+	i := slices.IndexFunc(args, func(a argument) bool { return a.val.kind == arrayVal })
+	if !mod.library || i < 0 {
+		return results
+	}
+	for r, v := range results {
+		if v.kind == arrayVal && len(v.arr.shape) < len(args[i].val.arr.shape) {
+			results[r].by = fn.Name.Text
+		}
+	}
+	return results
+}
+
+// reducers notes what the functions of the library say of themselves that gave values other numbers of axes than fit: over
+// which axes they go is not what it is elsewhere.
+func (b *builder) reducers(e *diag.Error, vals []val) {
+	for _, v := range vals {
+		if fn, mod := b.mod.function(v.by); fn != nil && mod.library && !b.mod.library {
+			e.Note(v.span, "%s", libraryText(fn, mod))
+		}
+	}
+}
+
+// libraryText is what the library says of a function.
+func libraryText(fn *fnNode, mod *module) string {
+	f := mod.lazy[fn.Name.Text]
+	if f == nil {
+		return ""
+	}
+	return strings.Join(strings.Fields(docAbove(f.src[:f.start])), " ")
 }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/fusec/fusec/ir/diag"
 )
 
 // TestMinAndMaxAsElsewhere: min and max of a tensor and an axis, and items of their results, are programs that mean something
@@ -60,4 +62,35 @@ func TestMinAndMaxAsElsewhere(t *testing.T) {
 			assert.Len(t, f.Warnings, 1, what)
 		}
 	}
+}
+
+// TestReducersSayTheirAxes: where a function of the library gives fewer axes than fit, the message holds what it says of
+// itself; where the number of axes is right, or another function made the value, it does not.
+func TestReducersSayTheirAxes(t *testing.T) {
+	const frobenius = "over the last two axes, one of each matrix; l2_norm goes over all axes"
+	for _, c := range []struct {
+		body, y string
+		note    string
+	}{
+		{"y = frobenius_norm(x)", "[]", frobenius},
+		{"n = frobenius_norm(x)\n y = n", "[]", frobenius},
+		{"y = x / frobenius_norm(x)", "[2, 3, 4, 5]", frobenius},
+		{"y = mean(x, axis=0)", "[]", "mean is sum(x)"},
+		{"y = frobenius_norm(x)", "[3, 2]", ""},
+		{"y = frobenius_norm(x) * 2", "[]", ""},
+		{"y = relu(x)", "[]", ""},
+		{"y = sum(x, axis=0)", "[]", ""},
+	} {
+		_, err := Parse("p.fuse", fmt.Appendf(nil, "graph g(x: f32[2, 3, 4, 5]) -> (y: f32%s) { \n %s\n}", c.y, c.body), Options{})
+		require.Error(t, err, c.body)
+		said := diag.Render(err, Source)
+		if c.note == "" {
+			assert.NotContains(t, said, "_norm is", c.body)
+			assert.NotContains(t, said, "relu is", c.body)
+		} else {
+			assert.Contains(t, said, c.note, c.body)
+		}
+	}
+	_, err := Parse("p.fuse", []byte(`graph g(x: f32[2, 3]) -> (y: f32[]) { y = norm(x, p="fro") }`), Options{})
+	assert.ErrorContains(t, err, "l2_norm(x) is the length of all elements together, and frobenius_norm(x) that of each matrix")
 }

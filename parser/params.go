@@ -137,7 +137,11 @@ func (b *builder) bindParam(p *paramNode, v val) bool {
 	case v.kind == noneVal && p.Default != nil:
 	case isStaticParam(p):
 		if !staticFits(p.Type.Name, v) {
-			b.errorf(span, "argument %s must be %s, not %s: the parameters are (%s)", p.Name.Text, staticTypes[p.Type.Name], v.describe(), parameterNames(b.fn))
+			hint := "the parameters are (" + parameterNames(b.fn) + ")"
+			if form := foreignArguments[[2]string{b.fn.Name.Text, p.Name.Text}]; form != "" {
+				hint = form
+			}
+			b.errorf(span, "argument %s must be %s, not %s: %s", p.Name.Text, staticTypes[p.Type.Name], v.describe(), hint)
 			return false
 		}
 		if p.Type.Name == "float" && v.kind == intVal {

@@ -295,8 +295,8 @@ func (b *builder) resultsOf(e *exprNode, err *diag.Error) {
 	switch {
 	case fn == nil:
 	case mod.library:
-		if f := mod.lazy[fn.Name.Text]; f != nil {
-			err.Note(b.shown(call.Name.span()), "%s", strings.Join(strings.Fields(docAbove(f.src[:f.start])), " "))
+		if doc := libraryText(fn, mod); doc != "" {
+			err.Note(b.shown(call.Name.span()), "%s", doc)
 		}
 	default:
 		err.Note(fn.Name.span(), "%s is declared here", fn.Name.Text)
