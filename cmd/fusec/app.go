@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -108,7 +110,11 @@ func plainUsage(err error) string {
 		return err.Error()
 	}
 	text = strings.Replace(text, `expected "<key>=<value>" but got`, "found", 1)
-	return flag + expectedSizes + ": " + strings.Replace(text, "invalid map value", "found", 1)
+	text = flag + expectedSizes + ": " + strings.Replace(text, "invalid map value", "found", 1)
+	if slices.ContainsFunc(oneSize(), func(class string) bool { return strings.HasSuffix(text, strconv.Quote(class)) }) {
+		text += "; run, explain and bench take classes of sizes"
+	}
+	return text
 }
 
 // helpFor says where to read on: of the command whose arguments are wrong, or of all.

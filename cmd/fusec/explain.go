@@ -47,7 +47,7 @@ Examples:
 func (c *explainCmd) Run(a *app) error {
 	device, err := ir.DeviceNamed(c.DeviceFigures)
 	if err != nil {
-		return usagef("%s: there are %s", err, deviceNames())
+		return usagef("%s: there are %s; of an architecture, %s", err, deviceNames(), strings.Join(knownArchs(), ", "))
 	}
 	graphs, err := a.graphs(c.File, c.Graph)
 	if err != nil {
