@@ -51,7 +51,7 @@ func (b *builder) matmul(x, y val, span diag.Span) val {
 	inner, against := p.shape[np-1], q.shape[nq-2]
 	if !b.sameSize(inner, against) {
 		return b.fail(span, "cannot multiply %s @ %s: the inner sizes %s%s", x.describe(), y.describe(),
-			differText(inner, against), transposeHint(p.shape, q.shape, row, col)).noted(b, x, y)
+			differText(inner, against), transposeHint(p.shape, q.shape, row, col)+meantAxis(x, y)).noted(b, x, y)
 	}
 	lead := []*array{{dtype: p.dtype, shape: p.shape[:np-2]}, {dtype: q.dtype, shape: q.shape[:nq-2]}}
 	b.muted++

@@ -42,7 +42,7 @@ func (b *builder) callNamed(n *nameNode) []val {
 	}
 	b.hint = ""
 	if fn, mod := b.mod.function(name); fn != nil {
-		return b.callFn(fn, mod, args, n.span())
+		return reducedBy(fn, mod, args, b.callFn(fn, mod, args, n.span()))
 	}
 	b.hint = hint
 	if row, ok := b.mod.rows[name]; ok {
@@ -160,6 +160,9 @@ func (b *builder) foldMany(op ir.Op, name string, args []argument, span diag.Spa
 	out := vals[0]
 	for _, v := range vals[1:] {
 		out = b.elementwise(op, []val{out, v}, span)
+	}
+	if m, _ := ir.MonoidNamed(name); out.ok() && len(vals) == 2 {
+		out.meant = b.meantAs(m, vals, false)
 	}
 	return out
 }

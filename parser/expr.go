@@ -120,8 +120,13 @@ func (b *builder) prefix(op string, v val) val {
 func (b *builder) postfix(n *unaryNode) val {
 	b.count(n.span())
 	v := b.primary(n.Base)
-	for _, ix := range n.Index {
+	for i, ix := range n.Index {
+		var meant *meaning
+		if i == 0 {
+			meant = b.warnOfItem(n.Base, v, ix)
+		}
 		v = b.index(v, ix)
+		v.meant = meant
 	}
 	return v
 }

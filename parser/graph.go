@@ -34,7 +34,7 @@ func (l *loader) build(n *graphNode, mod *module) *ir.Graph {
 func (l *loader) expand(n *graphNode, mod *module, rules grad.Rules) *builder {
 	b := &builder{limits: l.opts.Limits, g: ir.NewGraph(n.Name.Text), errs: &l.errs, called: l.called, rules: rules}
 	if rules == nil {
-		b.trace = l.trace
+		b.trace, b.warnings = l.trace, &l.warnings
 	}
 	b.frame = &frame{mod: mod, scope: newScope(nil), outputs: map[string]*declared{}, states: map[string]*state{}, body: n.Body}
 	b.g.Span = n.Name.span()
@@ -258,8 +258,11 @@ func (b *builder) result(want *declared, found *binding) *array {
 		same = b.sameSize(a.shape[d], want.shape[d])
 	}
 	if !same {
-		b.errorf(found.span, "%s is declared %s, but its value is %s", want.name,
-			typeText(want.dtype, want.shape), a.describe()).Note(want.span, "%s is declared here", want.name)
+		e := b.errorf(found.span, "%s is declared %s, but its value is %s%s", want.name,
+			typeText(want.dtype, want.shape), a.describe(), meantAxis(v)).Note(want.span, "%s is declared here", want.name)
+		if len(a.shape) != len(want.shape) {
+			b.reducers(e, []val{v})
+		}
 		return nil
 	}
 	return a

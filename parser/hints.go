@@ -35,6 +35,7 @@ var foreignArguments = map[[2]string]string{
 	{"batch_norm", "momentum"}:     trainsNorm,
 	{"batch_norm", "running_mean"}: trainsNorm,
 	{"batch_norm", "running_var"}:  trainsNorm,
+	{"norm", "p"}:                  "l2_norm(x) is the length of all elements together, and frobenius_norm(x) that of each matrix of the last two axes",
 }
 
 const trainsNorm = "batch_norm_train(x, weight, bias) normalises with the statistics of the batch, and gives them"
@@ -50,7 +51,7 @@ var foreignFunctions = map[string]string{
 	"maximum": "max(a, b)", "minimum": "min(a, b)", "multiply": "a * b", "divide": "a / b", "true_divide": "a / b",
 	"subtract": "a - b", "fmod": "mod(a, b)", "remainder": "mod(a, b)", "floor_divide": "floor(a / b)",
 	"logical_and": "a && b", "logical_or": "a || b", "logical_not": "!x", "equal": "a == b",
-	"mm": "a @ b", "matmul_nt": "a @ transpose(b)", "addmm": "a @ b + c", "layernorm": "layer_norm(x, weight, bias)", "rmsnorm": "rms_norm(x, weight)",
+	"mm": "a @ b", "matmul_nt": "a @ transpose(b)", "addmm": "a @ b + c", "scaled_dot_product_attention": "attention(q, k, v)", "layernorm": "layer_norm(x, weight, bias)", "rmsnorm": "rms_norm(x, weight)",
 	"len": theSizes, "size": theSizes, "shape": theSizes, "ndim": theSizes, "numel": "the product of its sizes, as N * M",
 	"astype": "f32(x), or another dtype", "to": "f32(x), or another dtype", "cast": "f32(x), or another dtype", "type": "f32(x), or another dtype",
 	"print":       "it among the results: fusec run prints them",

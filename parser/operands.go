@@ -96,7 +96,11 @@ func (b *builder) mismatch(name string, args []val, arrays []*array, x, y *ir.Ex
 		}
 		text += typeText(a.dtype, a.shape)
 	}
-	b.origins(b.errorf(span, "cannot apply %s to %s: %s", name, text, differText(x, y)+lackedAxis(arrays)+splitAxis(arrays)), args)
+	e := b.errorf(span, "cannot apply %s to %s: %s", name, text, differText(x, y)+lackedAxis(arrays)+splitAxis(arrays)+meantAxis(args...))
+	b.origins(e, args)
+	if len(arrays) == 2 && len(arrays[0].shape) != len(arrays[1].shape) {
+		b.reducers(e, args)
+	}
 }
 
 // differText says that two sizes are not known to be equal.

@@ -2,6 +2,7 @@ package parser
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/fusec/fusec/ir"
@@ -136,7 +137,11 @@ func (b *builder) bindParam(p *paramNode, v val) bool {
 	case v.kind == noneVal && p.Default != nil:
 	case isStaticParam(p):
 		if !staticFits(p.Type.Name, v) {
-			b.errorf(span, "argument %s must be %s, not %s: the parameters are (%s)", p.Name.Text, staticTypes[p.Type.Name], v.describe(), parameterNames(b.fn))
+			hint := "the parameters are (" + parameterNames(b.fn) + ")"
+			if form := foreignArguments[[2]string{b.fn.Name.Text, p.Name.Text}]; form != "" {
+				hint = form
+			}
+			b.errorf(span, "argument %s must be %s, not %s: %s", p.Name.Text, staticTypes[p.Type.Name], v.describe(), hint)
 			return false
 		}
 		if p.Type.Name == "float" && v.kind == intVal {
@@ -183,6 +188,11 @@ func (b *builder) tensorArg(p *paramNode, v val) *array {
 		b.errorf(v.span, "argument %s of %s must be a tensor, not none: %s", p.Name.Text, b.fn.Name.Text, form)
 		return nil
 	}
+	if sizes := b.sizesGiven(p, v); sizes >= 0 {
+		b.errorf(v.span, "argument %s of %s must be a tensor, not %s: the parameters are (%s)%s", p.Name.Text, b.fn.Name.Text, v.describe(),
+			parameterNames(b.fn), b.namedAxes(sizes))
+		return nil
+	}
 	t, ok := b.dtype(p.Type.Name)
 	if !ok {
 		t = literalType([]val{v})
@@ -192,6 +202,34 @@ func (b *builder) tensorArg(p *paramNode, v val) *array {
 		b.dtypes[p.Type.Name] = dtypeBinding{t, v.span, p.Name.Text}
 	}
 	return a
+}
+
+// sizesGiven is how many sizes stand in place of a tensor: a list is no tensor, and neither is a number where a function of
+// the library may take a weight. It is -1 for other arguments.
+func (b *builder) sizesGiven(p *paramNode, v val) int {
+	switch {
+	case v.kind == listVal:
+		return len(v.list)
+	case v.kind == intVal && b.mod.library && p.Default != nil && paramNamed(b.fn.Params, "axis") != nil:
+		return 1
+	}
+	return -1
+}
+
+// namedAxes says how a function is told which axes it works on: other libraries list their sizes behind the tensor.
+func (b *builder) namedAxes(sizes int) string {
+	if sizes == 0 || paramNamed(b.fn.Params, "axis") == nil {
+		return ""
+	}
+	last := make([]string, sizes)
+	for i := range last {
+		last[i] = strconv.Itoa(i - sizes)
+	}
+	text := strings.Join(last, ", ")
+	if sizes > 1 {
+		text = "(" + text + ")"
+	}
+	return "; axes are named, and not their sizes, as in axis=" + text
 }
 
 // bindSizes unifies the shapes of the tensor arguments with the declared ones:

@@ -137,7 +137,9 @@ func (b *builder) reduceCall(op ir.Monoid, args []val, span diag.Span) val {
 	if args[2].int == 1 {
 		out = keepAxes(out, reduced, len(a.shape))
 	}
-	return arrv(out).at(span)
+	v := arrv(out).at(span)
+	v.meant = b.meantAs(op, args, true)
+	return v
 }
 
 // baseName is the name for a value that is made from a.

@@ -93,7 +93,8 @@ type builder struct {
 	limits     Limits
 	g          *ir.Graph
 	errs       *diag.List
-	known      ir.Facts // of the first conditions of the graph, as many as counted: see facts
+	warnings   *diag.List // nil where what is built is no graph as written
+	known      ir.Facts   // of the first conditions of the graph, as many as counted: see facts
 	counted    int
 	steps      int
 	operands   int              // evaluated so far

@@ -263,8 +263,12 @@ func (b *builder) assignMany(n *assignNode) {
 	}
 	if len(results) != len(n.Targets) {
 		if len(results) != 1 || results[0].ok() {
-			b.resultsOf(e, b.errorf(n.span(), "%s on the left, %s on the right",
-				plural(len(n.Targets), "name"), plural(len(results), "value")))
+			hint := ""
+			if call := soleCall(e); call != nil {
+				hint = b.valuesAlone(call.Name.Text, results)
+			}
+			b.resultsOf(e, b.errorf(n.span(), "%s on the left, %s on the right%s",
+				plural(len(n.Targets), "name"), plural(len(results), "value"), hint))
 		}
 		results = make([]val, len(n.Targets))
 	}
@@ -291,8 +295,8 @@ func (b *builder) resultsOf(e *exprNode, err *diag.Error) {
 	switch {
 	case fn == nil:
 	case mod.library:
-		if f := mod.lazy[fn.Name.Text]; f != nil {
-			err.Note(b.shown(call.Name.span()), "%s", strings.Join(strings.Fields(docAbove(f.src[:f.start])), " "))
+		if doc := libraryText(fn, mod); doc != "" {
+			err.Note(b.shown(call.Name.span()), "%s", doc)
 		}
 	default:
 		err.Note(fn.Name.span(), "%s is declared here", fn.Name.Text)

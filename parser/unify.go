@@ -91,11 +91,11 @@ func (b *builder) matchSize(name string, dims *dimsNode, w *dimNode, axis int, s
 	}
 	if !b.sameSize(want, have) && !b.sameByDivisors(want, have, name, span) {
 		at, declared := "it", ""
-		if bareName(w.Size) == "" {
+		if bareName(w.Size) == "" || len(dims.Dims) > 1 {
 			at, declared = fmt.Sprintf("axis %d", axis), declaredText(dims)
 		}
-		e := b.errorf(span, "%s has shape %s: expected size %s where %s has %s%s", name, shapeText(shape),
-			sizeText(want), at, sizeText(have), declared)
+		e := b.errorf(span, "%s has shape %s: expected size %s where %s has %s%s%s", name, shapeText(shape),
+			sizeText(want), at, sizeText(have), declared, b.divisorThatFits(w.Size, have))
 		if bareName(w.Size) == "" && declared == "" {
 			e.Note(b.shown(dims.span()), "its axes are declared here")
 		}
@@ -103,6 +103,25 @@ func (b *builder) matchSize(name string, dims *dimsNode, w *dimNode, axis int, s
 		return false
 	}
 	return true
+}
+
+// divisorThatFits proposes a value for a parameter that a declared size is divided by, as in C / groups, with which the size
+// is the one there is; "" where it is no such size, or was given.
+func (b *builder) divisorThatFits(size *exprNode, have *ir.Expr) string {
+	if len(size.Rest) != 1 || size.Rest[0].Op != "/" || have.IsConst(0) {
+		return ""
+	}
+	divisor := bareName(&exprNode{First: size.Rest[0].Right})
+	of, _, known := b.lookup(bareName(&exprNode{First: size.First}))
+	by := b.scope.find(divisor)
+	if !known || by == nil || !of.isSize() || by.val.int != 1 || by.val.kind != intVal {
+		return ""
+	}
+	n := normal(divIndex(of.indexExpr(), have))
+	if rest := normal(modIndex(of.indexExpr(), have)); !rest.IsConst(0) || n.IsConst(1) {
+		return ""
+	}
+	return "; " + divisor + "=" + sizeText(n) + " fits"
 }
 
 // sameByDivisors requires that what want is divided by is at least 1, where have is the same size then:

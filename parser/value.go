@@ -37,6 +37,8 @@ type val struct {
 	span  diag.Span // of the expression
 	name  string    // the name it was read from, if any
 	bound diag.Span // of the statement that bound that name
+	meant *meaning  // of min and max, for messages; mostly nil
+	by    string    // the function of the library that gave it fewer axes than its argument has, for messages
 }
 
 // array is a tensor that may not be a Value yet: a dtype, a shape and a

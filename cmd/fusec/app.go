@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -104,11 +106,15 @@ func run(args []string, stdout, stderr io.Writer, getenv func(string) string) in
 func plainUsage(err error) string {
 	const flag = "--size: "
 	text, ok := strings.CutPrefix(err.Error(), flag)
-	if !ok {
+	if !ok || strings.HasPrefix(text, expectedSizes) {
 		return err.Error()
 	}
 	text = strings.Replace(text, `expected "<key>=<value>" but got`, "found", 1)
-	return flag + "expected NAME=NUMBER, as N=8192,M=64: " + strings.Replace(text, "invalid map value", "found", 1)
+	text = flag + expectedSizes + ": " + strings.Replace(text, "invalid map value", "found", 1)
+	if slices.ContainsFunc(oneSize(), func(class string) bool { return strings.HasSuffix(text, strconv.Quote(class)) }) {
+		text += "; run, explain and bench take classes of sizes"
+	}
+	return text
 }
 
 // helpFor says where to read on: of the command whose arguments are wrong, or of all.

@@ -15,14 +15,14 @@ import (
 )
 
 type explainCmd struct {
-	File          string           `arg:"" name:"file" help:"The program."`
-	Graph         string           `help:"One graph of the program; all by default."`
-	Size          map[string]int64 `placeholder:"N=8192" mapsep:"," help:"Sizes; by default those of @bench."`
-	DeviceFigures string           `default:"H200" complete:"figures" help:"Estimate for this GPU: ${devices}."`
-	Verbose       bool             `short:"v" help:"Show every kernel's loops, schedule, operations and tensors, and every merge that was refused."`
-	Classes       bool             `help:"As --verbose, and also list the classes of sizes that each kernel is compiled for."`
-	CUDA          bool             `name:"cuda" help:"Print the CUDA C text that runs at the sizes instead."`
-	JSON          bool             `name:"json" help:"Print data instead of text."`
+	File          string   `arg:"" name:"file" help:"The program."`
+	Graph         string   `help:"One graph of the program; all by default."`
+	Size          sizeFlag `placeholder:"N=8192" help:"Sizes, or small or large for those of a comment above each graph; by default those of @bench."`
+	DeviceFigures string   `default:"H200" aliases:"arch" complete:"figures" help:"Estimate for this GPU, by name or by architecture, as --arch sm_90a: ${devices}."`
+	Verbose       bool     `short:"v" help:"Show every kernel's loops, schedule, operations and tensors, and every merge that was refused."`
+	Classes       bool     `help:"As --verbose, and also list the classes of sizes that each kernel is compiled for."`
+	CUDA          bool     `name:"cuda" help:"Print the CUDA C text that runs at the sizes instead."`
+	JSON          bool     `name:"json" help:"Print data instead of text."`
 }
 
 // Help is the long help text.
@@ -37,6 +37,7 @@ Examples:
 
     fusec explain examples/softmax.fuse
     fusec explain examples/ffn.fuse --size N=64 --device-figures A100 --verbose
+    fusec explain bench/suite/softmax.fuse --arch sm_80 --size large
     fusec explain examples/softmax.fuse --cuda
     fusec explain examples/cross_entropy.fuse --json | jq '.graphs[].refused'`
 }
@@ -46,29 +47,34 @@ Examples:
 func (c *explainCmd) Run(a *app) error {
 	device, err := ir.DeviceNamed(c.DeviceFigures)
 	if err != nil {
-		return usagef("%s: there are %s", err, deviceNames())
+		return usagef("%s: there are %s; of an architecture, %s", err, deviceNames(), strings.Join(knownArchs(), ", "))
 	}
 	graphs, err := a.graphs(c.File, c.Graph)
 	if err != nil {
 		return err
 	}
-	if err := checkSymbols(c.Size, graphs); err != nil {
+	if err := checkSymbols(c.Size.sizes, graphs); err != nil {
 		return err
 	}
 	var explained []explain.Explanation
 	var plans []*ir.Plan
 	var broken error
+	text, _ := a.files.text(c.File)
 	for _, g := range graphs {
+		sizes, err := c.Size.of(c.File, text, g.Name)
+		if err != nil {
+			return err
+		}
 		plan, err := fuse.Plan(g, fuse.Options{Device: device})
 		if plan == nil {
 			return err
 		}
-		plan = plan.At(explain.Sizes(g, c.Size))
+		plan = plan.At(explain.Sizes(g, sizes))
 		if err != nil {
 			broken = err
 		}
 		plans = append(plans, plan)
-		explained = append(explained, explain.Explain(g, plan, explain.Options{Device: device, Sizes: c.Size}))
+		explained = append(explained, explain.Explain(g, plan, explain.Options{Device: device, Sizes: sizes}))
 	}
 	switch {
 	case c.CUDA:

@@ -27,6 +27,7 @@ func (a *app) explainText(graphs []explain.Explanation, classes bool) {
 		a.explainStates(x.States)
 		a.explainRefused(x.Refused)
 		a.totals(x)
+		a.losing(x, x.Kernels[max(x.Costliest(), 0)].Name)
 	}
 }
 
@@ -53,6 +54,9 @@ func (a *app) explainKernel(k explain.KernelNote, classes bool) {
 	}
 	if k.Copies != nil {
 		a.field("computes", a.copyLine(k.Copies))
+	}
+	if len(k.Terms) > 0 {
+		a.field("for", "a product of f32, which is the sum of products of these terms on tensor cores")
 	}
 	for i, line := range transferLines(k.Reads) {
 		a.field([]string{"reads", ""}[min(i, 1)], line)
@@ -327,6 +331,16 @@ func (a *app) totals(x explain.Explanation) {
 		a.field("read", row[2])
 		a.field("written", row[3])
 	}
+}
+
+// losing says where a plan is slower than what it is made of, most of it by a kernel of that name.
+func (a *app) losing(x explain.Explanation, kernel string) {
+	if !x.Loses() {
+		return
+	}
+	text := fmt.Sprintf("%s is estimated to take longer as planned than unfused, most of it in %s. The planner is at fault, not the program: "+
+		"please report it with the folder that `fusec repro` makes of the program", x.Graph, kernel)
+	a.ui.printf("\n%s\n", strings.Join(wrap(text, a.ui.width()), "\n"))
 }
 
 func totalRow(name string, t explain.Total) []string {

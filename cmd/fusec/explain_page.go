@@ -29,9 +29,11 @@ func (a *app) explainPages(graphs []explain.Explanation) {
 		p := page{app: a, x: x}
 		p.title()
 		p.kernels()
+		p.prepared()
 		p.explainStates(x.States)
 		p.refusal()
 		a.totals(x)
+		a.losing(x, fmt.Sprintf("kernel %d", x.Costliest()+1))
 	}
 }
 
@@ -155,6 +157,15 @@ func (p *page) does(k explain.KernelNote) (lines, text string) {
 	if k.Copies != nil {
 		return p.copies(k.Copies)
 	}
+	lines, text = p.operations(k)
+	if len(k.Terms) > 0 {
+		text = termsText(k, p.words) + ", for " + text
+	}
+	return lines, text
+}
+
+// operations says which lines of the program a kernel computes, and the last thing on them.
+func (p *page) operations(k explain.KernelNote) (lines, text string) {
 	first, last := 0, 0
 	var at diag.Span
 	for _, op := range k.Operations {
@@ -179,39 +190,11 @@ func (p *page) does(k explain.KernelNote) (lines, text string) {
 	return fmt.Sprintf("%d-%d", first, last), p.spanText(at)
 }
 
-// copies says what a kernel without operations copies, the line of the program, and what that calls the copy or reads it for.
-func (p *page) copies(c *explain.CopyNote) (lines, text string) {
-	text = copyText(c, p.words)
-	if c.Span.IsZero() {
-		return "", text
-	}
-	lines = fmt.Sprint(c.Span.Start.Line)
-	if c.Inserted {
-		return lines, text + ", for " + p.spanText(c.Span.Span)
-	}
-	return lines, p.spanText(c.Span.Span) + ": " + text
-}
-
-// copyText names what is copied, in names of the program or in those of the plan.
-func copyText(c *explain.CopyNote, name func(string) string) string {
-	if len(c.Of) == 0 {
-		return "constants"
-	}
-	text := "a copy"
-	for i, of := range c.Of {
-		text += []string{" of ", ", "}[min(i, 1)] + name(of)
-	}
-	if c.Layout != "" {
-		text += ", " + c.Layout
-	}
-	return text
-}
-
 // details are the operations of a kernel, and the tensors it moves.
 func (p *page) details(k explain.KernelNote) []string {
 	var ops []string
 	for _, op := range k.Operations {
-		if !slices.Contains(ops, op.Name) {
+		if op.Name != explain.TermsOperation && !slices.Contains(ops, op.Name) {
 			ops = append(ops, op.Name)
 		}
 	}
@@ -295,11 +278,14 @@ func (p *page) refusal() {
 	if worst == nil {
 		return
 	}
-	title := "a merge was refused"
+	title, time := "a merge was refused", takes(worst.Seconds)
 	if shown > 1 {
 		title = fmt.Sprintf("costliest of %d merges refused", shown)
 	}
-	head := fmt.Sprintf("%s: %s through memory%s", p.ui.style(bold, title), amountGoes(worst.Saved), takes(worst.Seconds))
+	if p.isSmall(worst.Seconds) {
+		time, title = "", strings.Replace(title, "costliest", "one", 1)
+	}
+	head := fmt.Sprintf("%s: %s through memory%s", p.ui.style(bold, title), amountGoes(worst.Saved), time)
 	p.ui.printf("%s\n", strings.Join(breakLine(head, p.ui.width()), "\n"))
 	p.field("from", p.placeText(worst.From.Span))
 	p.field("into", p.placeText(worst.Span.Span))
@@ -311,6 +297,15 @@ func (p *page) refusal() {
 		p.field("", p.ui.style(faint, "--verbose shows the others"))
 	}
 	p.ui.printf("\n")
+}
+
+// refusedShare is the part of a plan's time from which the time of a refusal is told.
+const refusedShare = 0.01
+
+// isSmall reports whether a refusal costs so little that its time says nothing: what it keeps apart may still cost more, as a
+// tensor that is read twice.
+func (p *page) isSmall(seconds *float64) bool {
+	return seconds != nil && p.x.Fused.Seconds != nil && *seconds < refusedShare**p.x.Fused.Seconds
 }
 
 // savedBytes returns how many bytes a merge would have kept from memory. Amounts that depend on

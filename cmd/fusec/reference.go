@@ -2,7 +2,6 @@ package main
 
 import (
 	"math/rand/v2"
-	"slices"
 
 	"github.com/fusec/fusec"
 	"github.com/fusec/fusec/ir"
@@ -12,10 +11,7 @@ import (
 
 // What the interpreter may be asked for, in operations of 10 to 20 ns.
 const (
-	wholeBudget  = 5e7 // to compute everything
-	sampleBudget = 6e7 // for the sampled elements of one output
-	oneBudget    = 2e8 // for one element, where more are too many
-	samples      = 256 // elements of one output, where the budget allows
+	wholeBudget = 5e7 // to compute everything
 
 	secondsAnOperation = 15e-9
 )
@@ -30,7 +26,7 @@ type checking struct {
 // else some elements of each; nil where even one element costs too much, unless the
 // results are a GPU's: then those of the embedded engine stand in.
 func (a *app) references(p *fusec.Program, r *result, how checking) ([]*reference, error) {
-	g, args := p.Graph(), r.args
+	g, args := asRun(p.Graph(), r), r.args
 	inputs := interpInputs(args.inputs)
 	cost := interp.Cost(g, args.sizes)
 	if how.all && cost > wholeBudget {
@@ -59,6 +55,16 @@ func (a *app) references(p *fusec.Program, r *result, how checking) ([]*referenc
 	return refs, nil
 }
 
+// asRun is the graph with the roundings that the device of a run may do: only GPUs multiply in tf32.
+func asRun(g *ir.Graph, r *result) *ir.Graph {
+	if !g.TF32 || r.kind == runtime.CUDA {
+		return g
+	}
+	inF32 := *g
+	inF32.TF32 = false
+	return &inF32
+}
+
 func wholeReferences(g *ir.Graph, inputs []*interp.Tensor, sizes map[string]int64) ([]*reference, error) {
 	var runs [roundingRuns][]*interp.Tensor
 	for i, how := range roundings() {
@@ -69,7 +75,7 @@ func wholeReferences(g *ir.Graph, inputs []*interp.Tensor, sizes map[string]int6
 	}
 	refs := make([]*reference, len(runs[0]))
 	for i := range refs {
-		refs[i] = &reference{name: interpreterName}
+		refs[i] = &reference{name: interpreterName, tf32: g.TF32}
 		if sampleCost(g, i, mostDoubtful, sizes) <= oneBudget {
 			refs[i].resample = resampler(g, inputs, i)
 		}
@@ -115,7 +121,7 @@ func numbers(x *interp.Tensor) []float64 {
 }
 
 func sampleReference(g *ir.Graph, inputs []*interp.Tensor, output int, at [][]int) (*reference, error) {
-	ref := &reference{name: interpreterName, points: at, resample: resampler(g, inputs, output)}
+	ref := &reference{name: interpreterName, tf32: g.TF32, points: at, resample: resampler(g, inputs, output)}
 	for n, how := range roundings() {
 		values, err := ref.resample(at, how)
 		if err != nil {
@@ -146,95 +152,6 @@ func resampler(g *ir.Graph, inputs []*interp.Tensor, output int) func([][]int, i
 		}
 		return values, nil
 	}
-}
-
-// samplePoints chooses elements of an output: its corners, and others at random, as
-// many as the budget allows; nil where it allows none.
-func samplePoints(g *ir.Graph, output int, sizes map[string]int64, shape []int, random *rand.Rand) [][]int {
-	n := samples
-	for n > 1 && sampleCost(g, output, n, sizes) > sampleBudget {
-		n /= 2
-	}
-	if sampleCost(g, output, n, sizes) > oneBudget {
-		return nil
-	}
-	for _, d := range shape {
-		if d == 0 {
-			return [][]int{}
-		}
-	}
-	var out [][]int
-	for i := range n {
-		p := make([]int, len(shape))
-		for d, extent := range shape {
-			switch i {
-			case 0:
-			case 1:
-				p[d] = extent - 1
-			default:
-				p[d] = random.IntN(extent)
-			}
-		}
-		out = append(out, p)
-	}
-	return out
-}
-
-// sampleCost is about how many operations n elements of an output take: those of
-// one element, n times. Backwards from it, of each value a box is needed: along
-// each axis as many points as the loads of its readers visit.
-func sampleCost(g *ir.Graph, output, n int, sizes map[string]int64) float64 {
-	need := map[*ir.Value][]float64{}
-	root := g.Outputs[output].Value
-	need[root] = slices.Repeat([]float64{1}, len(root.Axes))
-	total := 0.0
-	for i := len(g.Values) - 1; i >= 0; i-- {
-		v := g.Values[i]
-		if v.IsInput() || need[v] == nil {
-			continue
-		}
-		visits := visitedPoints(v, need[v], sizes)
-		at := 1.0
-		for _, count := range visits {
-			at *= count
-		}
-		nodes := 0
-		ir.Walk(v.Body, func(*ir.Expr) bool { nodes++; return true })
-		total += at * float64(nodes)
-		for _, l := range v.Loads() {
-			need[l.From] = widen(need[l.From], l, visits, sizes)
-		}
-	}
-	return total * float64(n)
-}
-
-// visitedPoints is how many points of each of its ranges a value visits, for a box of it.
-func visitedPoints(v *ir.Value, box []float64, sizes map[string]int64) map[*ir.Range]float64 {
-	out := map[*ir.Range]float64{}
-	for d, r := range v.Axes {
-		out[r] = box[d]
-	}
-	if v.Reduce != nil {
-		for _, r := range v.Reduce.Ranges {
-			out[r] = points([]*ir.Range{r}, sizes)
-		}
-	}
-	return out
-}
-
-// widen grows a box until it holds what a load visits.
-func widen(box []float64, load *ir.Expr, visits map[*ir.Range]float64, sizes map[string]int64) []float64 {
-	if box == nil {
-		box = make([]float64, len(load.Args))
-	}
-	for d, index := range load.Args {
-		n := 1.0
-		for r := range ir.FreeRanges(index) {
-			n *= visits[r]
-		}
-		box[d] = max(box[d], min(n, points(load.From.Axes[d:d+1], sizes)))
-	}
-	return box
 }
 
 // standIn fills in what is missing from the embedded engine's results.

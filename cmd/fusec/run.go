@@ -19,23 +19,24 @@ import (
 )
 
 type runCmd struct {
-	File       string           `arg:"" name:"file" help:"The program."`
-	Graph      string           `help:"The graph to run, where the program has several."`
-	In         []string         `placeholder:"NAME=FILE" sep:"none" help:"Read an input from an .npy, .npz or .safetensors file, or set it to a number; FILE alone: all that an archive has."`
-	Out        []string         `placeholder:"NAME=FILE" sep:"none" help:"Write an output to an .npy, .npz or .safetensors file; FILE alone: all, into an archive."`
-	Print      printCount       `placeholder:"N" help:"Print N rows and columns of each output, 8 by default; small outputs are printed without this, --print=0 prints none."`
-	Size       map[string]int64 `placeholder:"N=8192" mapsep:"," help:"Sizes; by default those of @bench."`
-	Device     string           `default:"auto" complete:"devices" help:"auto, cuda, cuda:1 or cpu."`
-	Check      bool             `help:"Compare the outputs with the reference interpreter: elements of them, where there are many."`
-	All        bool             `help:"Check every element, however long it takes."`
-	Seed       uint64           `default:"1" help:"Seed of the random inputs."`
-	Scale      bool             `default:"true" negatable:"" help:"Scale random inputs so that values stay near 1, and make those positive that have to be."`
-	Repeat     int              `help:"How often to run for the time that is printed; 0 chooses."`
-	TraceStart bool             `help:"Print what took time up to the first result."`
-	Verbose    bool             `short:"v" help:"Also print each kernel."`
-	LineInfo   bool             `help:"Keep in the kernels which lines of the program they are from, for Nsight Compute and debuggers; the code is the same."`
-	PublicKey  string           `placeholder:"FILE" help:"The program is a bundle, signed with this key."`
+	File       string     `arg:"" name:"file" help:"The program."`
+	Graph      string     `help:"The graph to run, where the program has several."`
+	In         []string   `placeholder:"NAME=FILE" sep:"none" help:"Read an input from an .npy, .npz or .safetensors file, or set it to a number; FILE alone: all that an archive has."`
+	Out        []string   `placeholder:"NAME=FILE" sep:"none" help:"Write an output to an .npy, .npz or .safetensors file; FILE alone: all, into an archive."`
+	Print      printCount `placeholder:"N" help:"Print N rows and columns of each output, 8 by default; small outputs are printed without this, --print=0 prints none."`
+	Sizes      sizeFlag   `name:"size" placeholder:"N=8192" help:"Sizes, or small or large for those of a comment above the graph; by default those of @bench."`
+	Device     string     `default:"auto" complete:"devices" help:"auto, cuda, cuda:1 or cpu."`
+	Check      bool       `help:"Compare the outputs with the reference interpreter: elements of them, where there are many."`
+	All        bool       `help:"Check every element, however long it takes."`
+	Seed       uint64     `default:"1" help:"Seed of the random inputs."`
+	Scale      bool       `default:"true" negatable:"" help:"Scale random inputs so that values stay near 1, and make those positive that have to be."`
+	Repeat     int        `help:"How often to run for the time that is printed; 0 chooses."`
+	TraceStart bool       `help:"Print what took time up to the first result."`
+	Verbose    bool       `short:"v" help:"Also print each kernel."`
+	LineInfo   bool       `help:"Keep in the kernels which lines of the program they are from, for Nsight Compute and debuggers; the code is the same."`
+	PublicKey  string     `placeholder:"FILE" help:"The program is a bundle, signed with this key."`
 
+	Size    map[string]int64 `kong:"-"` // of the symbols, as the flag has them for the graph
 	trace   *runtime.Trace
 	source  fusec.Source
 	program func() (*fusec.Program, error)
@@ -159,6 +160,9 @@ func (c *runCmd) on(a *app, spec string) (r *result, err error) {
 		return nil, err
 	}
 	sig := signatureOf(f, c.graph)
+	if err := c.chooseSizes(a, f.Name()); err != nil {
+		return nil, err
+	}
 	if err := checkSizes(c.Size, sig.symbols); err != nil {
 		return nil, err
 	}
@@ -174,6 +178,16 @@ func (c *runCmd) on(a *app, spec string) (r *result, err error) {
 	r = &result{name: f.Name(), device: d.Name(), kind: d.Kind(), args: args, names: paramNames(sig.outputs)}
 	defer bar.end()
 	return r, c.measure(a, f, sig, r)
+}
+
+// chooseSizes takes the sizes of the flag for the graph that runs.
+func (c *runCmd) chooseSizes(a *app, graph string) (err error) {
+	if c.Size != nil {
+		return nil
+	}
+	text, _ := a.files.text(c.File) // "" of a bundle, which has no comments
+	c.Size, err = c.Sizes.of(c.File, text, graph)
+	return err
 }
 
 // graph is the graph, read and planned when it is first asked for.

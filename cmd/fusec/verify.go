@@ -88,6 +88,7 @@ type reference struct {
 	strict  []float64   // with every operation rounded, as unfused; nil where not known
 	sampled [][]float64 // other results that roundings may give
 
+	tf32     bool                                                        // some of these round the factors of products to tf32
 	doubtful map[int]float64                                             // errors that further roundings make in elements found wrong
 	resample func(points [][]int, how interp.Options) ([]float64, error) // computes elements again; nil where that costs too much
 }
@@ -105,9 +106,11 @@ type comparison struct {
 	off       float64 // of the first bad element, in units in the last place
 	allowed   float64 // there, likewise
 
+	tolerance        float64 // what is allowed, relative to the size of the elements
 	worst, strict    float64 // the largest error, ours and that of strict, in units in the last place
 	relative         float64 // the largest error relative to the element and its neighbours
 	known            bool    // strict is known
+	tf32             bool    // of the reference
 	roundings, drift float64 // what is allowed for roundings of the types, and for the operations', in such units
 }
 
@@ -117,13 +120,14 @@ type comparison struct {
 // own operations do, to nine in ten of the elements or to this one. Integers must be what
 // they are in either arithmetic.
 func (r *reference) compare(got *tensor.Tensor, length float64) comparison {
-	c := comparison{known: r.strict != nil}
+	c := comparison{known: r.strict != nil, tf32: r.tf32}
 	float := got.DType.IsFloat()
 	relative, size := relativeTolerance(got.DType, length), rootMeanSquare(r.exact)
 	gaps := r.gaps()
 	drift := roundingGap * quantile(gaps, 0.9)
 	unit := unitOf(got.DType, size)
 	c.roundings, c.drift = 2*relative*size/unit, drift/unit
+	c.tolerance = 2*relative + drift/max(size, math.SmallestNonzeroFloat64)
 	for i, want := range r.exact {
 		found := r.element(got, i)
 		gap := distance(found, want)

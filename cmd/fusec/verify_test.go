@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/interp"
 	"github.com/fusec/fusec/parser"
+	"github.com/fusec/fusec/runtime"
 	"github.com/fusec/fusec/runtime/tensor"
 )
 
@@ -189,4 +191,45 @@ func TestUnitsInTheLastPlace(t *testing.T) {
 	assert.Equal(t, "60,000", thousands(60000))
 	assert.Equal(t, "-1,234,567", thousands(-1234567))
 	assert.Equal(t, "999", thousands(999))
+}
+
+// TestSamplesShareReductions: elements that are dear alone are compared in groups that share what makes them so; all are
+// elements of the output, none twice, and the whole stays within the budget.
+func TestSamplesShareReductions(t *testing.T) {
+	for _, c := range []struct {
+		y       string
+		n, m    int
+		atLeast int // elements that are compared
+	}{
+		{"softmax(x, axis=1)", 16, 4 << 20, samples},                    // a row each
+		{"softmax(x, axis=0)", 4 << 20, 16, samples},                    // a column each
+		{"x / l2_norm(x)", 1 << 11, 1 << 11, samples},                   // all
+		{"layer_norm(x, axis=(0, 1))", 1 << 10, 1 << 10, samples},       // all
+		{"x * 2", 1 << 12, 1 << 12, samples},                            // cheap
+		{"transpose(x @ transpose(x))[:, :1024]", 1 << 10, 1 << 10, 64}, // a row and a column each
+	} {
+		g := graphOf(t, fmt.Sprintf("graph g(x: f32[%d, %d]) -> (y: f32[%[1]d, %[2]d]) { y = %[3]s }", c.n, c.m, c.y))
+		points := samplePoints(g, 0, nil, []int{c.n, c.m}, rand.New(rand.NewPCG(1, 1)))
+		assert.GreaterOrEqual(t, len(points), c.atLeast, c.y)
+		seen := map[[2]int]bool{}
+		for _, p := range points {
+			assert.True(t, p[0] >= 0 && p[0] < c.n && p[1] >= 0 && p[1] < c.m, "%s: %v", c.y, p)
+			assert.False(t, seen[[2]int{p[0], p[1]}], "%s: %v twice", c.y, p)
+			seen[[2]int{p[0], p[1]}] = true
+		}
+		assert.True(t, seen[[2]int{0, 0}], c.y)
+	}
+}
+
+// TestOnlyGPUsRoundToTF32: a run on the CPU is held to f32, and a GPU's to what tf32 does, which the message names.
+func TestOnlyGPUsRoundToTF32(t *testing.T) {
+	g := graphOf(t, "@tf32 graph g(a: f32[4, 4], b: f32[4, 4]) -> (y: f32[4, 4]) { y = a @ b }")
+	assert.False(t, asRun(g, &result{kind: runtime.CPU}).TF32)
+	assert.True(t, asRun(g, &result{kind: runtime.CUDA}).TF32)
+	assert.True(t, g.TF32)
+	r := &reference{exact: []float64{1, 1}, strict: []float64{1, 1}, sampled: [][]float64{{1.001, 1.001}}, tf32: true}
+	c := r.compare(floats(t, ir.F32, 1, 1), 1)
+	assert.InDelta(t, 0.004, c.tolerance, 1e-4)
+	assert.Contains(t, c.toleranceText(ir.F32, 1), "allowed: 4.0e-03 of its size: ")
+	assert.Contains(t, c.toleranceText(ir.F32, 1), "4 times what rounding each operation, and the factors of products to tf32, does to nine in ten elements")
 }

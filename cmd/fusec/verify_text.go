@@ -40,10 +40,13 @@ func (c *comparison) toleranceText(t ir.DType, length float64) string {
 	if length > 1 {
 		sums = fmt.Sprintf(" and sums of %s terms", thousands(int(min(length, math.MaxInt32))))
 	}
-	text := fmt.Sprintf("allowed: %s for roundings of %s%s", units(c.roundings), t, sums)
+	text := fmt.Sprintf("allowed: %.1e of its size: %s for roundings of %s%s", c.tolerance, units(c.roundings), t, sums)
 	if c.known {
-		text += fmt.Sprintf(" + %s, %d times what rounding each operation does to nine in ten elements", units(c.drift),
-			roundingGap)
+		what := "rounding each operation"
+		if c.tf32 {
+			what += ", and the factors of products to tf32,"
+		}
+		text += fmt.Sprintf(" + %s, %d times what %s does to nine in ten elements", units(c.drift), roundingGap, what)
 	}
 	if c.undecided > 0 {
 		text += fmt.Sprintf("; %s depend on rounding alone", countOf(c.undecided, "element"))

@@ -1,11 +1,15 @@
 package explain_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
+	"github.com/fusec/fusec/fuse"
 	"github.com/fusec/fusec/fuse/explain"
+	"github.com/fusec/fusec/parser"
 )
 
 // TestAdviceFits: a refusal before a product is answered by what helps there, and by nothing where nothing does; and the two
@@ -57,5 +61,35 @@ func TestAdviceOfOrder(t *testing.T) {
 			assert.Equal(t, advised, r.Rewrite != "", text)
 		}
 		assert.Positive(t, found, text)
+	}
+}
+
+// TestAdviceOfScans: a scan that is read backwards could run from the end.
+func TestAdviceOfScans(t *testing.T) {
+	for y, reverse := range map[string]bool{
+		"flip(cumsum(flip(x, axis=1), axis=1), axis=1)": true,
+		"flip(cumprod(x, axis=1), axis=1)":              true,
+		"transpose(cumsum(x, axis=1), 0, 1)":            false,
+	} {
+		x := Explain(t, "graph f(x: f32[4096, 4096]) -> (y: f32[4096, 4096]) { y = "+y+" }", explain.Options{})
+		for _, r := range x.Refused {
+			assert.Equal(t, reverse, strings.Contains(r.Rewrite, "reverse=true"), "%s: %s", y, r.Rewrite)
+		}
+		assert.Equal(t, reverse, len(x.Refused) > 0, y)
+	}
+}
+
+// TestAdviceBehindDepthwiseWindows: windows of each channel alone are no weights that could be multiplied first.
+func TestAdviceBehindDepthwiseWindows(t *testing.T) {
+	for _, numbers := range []string{"", "@tf32 ", "@onekernel "} {
+		const program = "graph f(x: f32[64, 64, 130, 130], w: f32[64, 1, 3, 3], v: f32[128, 64, 1, 1]) -> (y: f32[64, 128, 128, 128]) { y = conv2d(conv2d(x, w, groups=64), v) }"
+		file, err := parser.Parse("p.fuse", []byte(numbers+program), parser.Options{})
+		require.NoError(t, err)
+		plan, _ := fuse.Plan(file.Graphs[0], fuse.Options{}) // an error where one kernel cannot be had
+		x := explain.Explain(file.Graphs[0], plan, explain.Options{})
+		require.NotEmpty(t, x.Refused)
+		for _, r := range x.Refused {
+			assert.NotContains(t, r.Rewrite, "multiply the weights", numbers)
+		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/fuse/forecast"
 	"github.com/fusec/fusec/fuse/form"
-	"github.com/fusec/fusec/fuse/passes"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
 )
@@ -181,16 +180,27 @@ func (x *explainer) total(t *tally) Total {
 // Touched is the memory of v that the members of a kernel read, each element
 // once: no more than v holds, no more than the distinct points of its loads.
 func Touched(v *ir.Value, members []*ir.Value) *ir.Expr {
-	points := ir.IntConst(0)
+	var loads []*ir.Expr
 	for _, u := range members {
 		for _, l := range u.Loads() {
 			if l.From == v {
-				points = ir.Apply(ir.OpAdd, points, pointsOf(l))
+				loads = append(loads, l)
 			}
 		}
 	}
-	if points.IsConst(0) { // a bound of a mask: no point loads it, but tiles read it
+	if len(loads) == 0 { // a bound of a mask: no point loads it, but tiles read it
 		return algebra.Bytes(v)
+	}
+	return bytesOf(v, loads)
+}
+
+// bytesOf is the memory of v that loads of it read. Equal loads read the same elements.
+func bytesOf(v *ir.Value, loads []*ir.Expr) *ir.Expr {
+	points := ir.IntConst(0)
+	for i, l := range loads {
+		if !slices.ContainsFunc(loads[:i], func(o *ir.Expr) bool { return ir.Equal(o, l) }) {
+			points = ir.Apply(ir.OpAdd, points, pointsOf(l))
+		}
 	}
 	return atMost(points, v)
 }
@@ -249,7 +259,8 @@ func computing(body *ir.Expr) []*ir.Expr {
 }
 
 // operations lists what values compute, by place in the program. What several
-// members repeat, after substitution, counts as often as in one of them.
+// members repeat, after substitution, counts as often as in one of them. Splitting a number into terms counts as one
+// operation: the many that it takes are none of the program.
 func operations(members []*ir.Value) []Operation {
 	type key struct {
 		name string
@@ -275,8 +286,14 @@ func operations(members []*ir.Value) []Operation {
 		if v.Reduce != nil {
 			add(v.Reduce.Op.String(), v.Origin.Span)
 		}
+		split := splitsIntoTerms(v)
+		if split {
+			add(TermsOperation, v.Origin.Span)
+		}
 		for _, e := range computing(v.Body) {
-			add(e.Op.String(), e.Span)
+			if !(split && e.Span.IsZero()) && !readsTerm(e) {
+				add(e.Op.String(), e.Span)
+			}
 		}
 	}
 	sort.SliceStable(out, func(i, j int) bool { return before(out[i].Span.Span, out[j].Span.Span) })
@@ -292,115 +309,4 @@ func before(a, b diag.Span) bool {
 		return a.End.Offset < b.End.Offset
 	}
 	return a.Start.Offset > b.Start.Offset
-}
-
-// unfused is the cost of the program when every operation as written (an
-// operator, or a pointwise part of one library function) is a kernel that reads
-// its operands from memory and writes its result. Moving elements about is free.
-func unfused(g *ir.Graph, x *explainer) *tally {
-	work := g.Clone()
-	passes.DropUnits(work)
-	passes.InlineViews(work)
-	sum := newTally()
-	for _, v := range work.Values {
-		if !v.IsInput() {
-			eager(v, x, sum)
-		}
-	}
-	return sum
-}
-
-// eager adds a kernel for each operation of a value: the parts of its body that
-// stand at one place of the program, and its reduction.
-func eager(v *ir.Value, x *explainer, sum *tally) {
-	e := &eagerValue{v: v, x: x, sum: sum, done: map[*ir.Expr]*ir.Expr{}}
-	if v.Reduce == nil {
-		e.kernel(v.Body, algebra.Bytes(v))
-		return
-	}
-	k := newTally()
-	k.kernels = 1
-	k.write(algebra.Bytes(v))
-	at := x.points(form.LoopsOf(v), k)
-	if form.IsMatrixProduct(v) { // every library has a kernel for it
-		t := ir.F32
-		for _, f := range form.FactorsOf(v.Body) {
-			f = form.WithoutCasts(f)
-			e.operand(f, k)
-			t = f.Type
-		}
-		k.done(at, Work{Products: 2})
-		if k.rate = x.device.F32Rate; form.IsHalf(t) {
-			k.rate = x.multiplies(t)
-		}
-	} else {
-		e.operand(v.Body, k)
-		k.operation(v.Reduce.Op.Info().Combine, at)
-	}
-	e.finish(k)
-}
-
-type eagerValue struct {
-	v    *ir.Value
-	x    *explainer
-	sum  *tally
-	done map[*ir.Expr]*ir.Expr // roots of kernels already counted, to the bytes they wrote
-}
-
-func (e *eagerValue) finish(k *tally) {
-	e.x.total(k) // times it
-	e.sum.add(k)
-}
-
-// kernel counts the operations around root that share its place, as one kernel.
-func (e *eagerValue) kernel(root, written *ir.Expr) {
-	k := newTally()
-	k.kernels = 1
-	k.write(written)
-	at := e.x.points(algebra.RangesOf(ir.FreeRanges(root)), k)
-	seen := map[*ir.Expr]bool{}
-	var visit func(n *ir.Expr)
-	visit = func(n *ir.Expr) {
-		if seen[n] {
-			return
-		}
-		seen[n] = true
-		if n != root && (n.Op == ir.OpLoad || n.Op < ir.OpRandom || n.Span != root.Span) {
-			e.operand(n, k)
-			return
-		}
-		if n.Op == ir.OpLoad { // a copy
-			e.operand(n, k)
-			return
-		}
-		k.operation(n.Op, at)
-		for _, a := range n.Args {
-			visit(a)
-		}
-	}
-	visit(root)
-	e.finish(k)
-}
-
-// operand adds what kernel k reads for n: a tensor, or the result of another
-// kernel, which is counted first. Constants, sizes and indices are not in memory.
-func (e *eagerValue) operand(n *ir.Expr, k *tally) {
-	switch {
-	case n.Op == ir.OpLoad:
-		k.read(atMost(pointsOf(n), n.From))
-		for _, a := range n.Args {
-			for _, inner := range ir.Loads(a) {
-				k.read(atMost(pointsOf(inner), inner.From))
-			}
-		}
-	case n.Op < ir.OpRandom:
-	case e.done[n] != nil:
-		k.read(e.done[n])
-	default:
-		elements := algebra.Product(algebra.RangesOf(ir.FreeRanges(n)))
-		bytes := ir.Apply(ir.OpMul, elements, ir.IntConst(int64(n.Type.Size())))
-		e.done[n] = bytes
-		e.kernel(n, bytes)
-		k.read(bytes)
-	}
 }

@@ -82,6 +82,7 @@ type KernelNote struct {
 	Depth       []RangeNote `json:"depth,omitempty"` // the ranges that this product sums over
 	Operations  []Operation `json:"operations"`
 	Copies      *CopyNote   `json:"copies,omitempty"` // of a kernel without operations
+	Terms       []string    `json:"terms,omitempty"`  // of an f32 product: the tensors that it splits into terms of bf16, "" for what is computed
 	Reads       []Transfer  `json:"reads"`
 	Writes      []Transfer  `json:"writes"`
 	Read        Amount      `json:"read"`
@@ -213,7 +214,7 @@ func Explain(g *ir.Graph, plan *ir.Plan, opts Options) Explanation {
 	if opts.Device.Name == "" {
 		opts.Device = ir.Devices()[0]
 	}
-	x := &explainer{device: opts.Device, tf32: g.TF32, sizes: Sizes(g, opts.Sizes)}
+	x := &explainer{device: opts.Device, graph: g, tf32: g.TF32, sizes: Sizes(g, opts.Sizes)}
 	plan = plan.At(x.sizes)
 	out := Explanation{Graph: g.Name, Device: opts.Device.Name, Sizes: x.sizes,
 		Kernels: []KernelNote{}, Refused: []RefusalNote{}, States: statesOf(plan)}
@@ -248,7 +249,8 @@ func Sizes(g *ir.Graph, given map[string]int64) map[string]int64 {
 }
 
 type explainer struct {
-	tf32   bool // of the graph
+	graph  *ir.Graph // the program
+	tf32   bool      // of the graph
 	device ir.Device
 	sizes  map[string]int64
 	places map[*ir.Value]diag.Span
@@ -258,7 +260,7 @@ type explainer struct {
 
 func (x *explainer) kernel(k *ir.Kernel, lastBlockOf string, sum *tally) KernelNote {
 	n := KernelNote{Name: k.Name, LastBlockOf: lastBlockOf, Template: k.Template.String(), Rows: rangeNotes(k.Rows),
-		Cols: rangeNotes(k.Cols), Operations: operations(k.Members), Reads: []Transfer{}, Writes: []Transfer{}}
+		Cols: rangeNotes(k.Cols), Operations: operations(k.Members), Terms: termsOf(k.Members), Reads: []Transfer{}, Writes: []Transfer{}}
 	if len(n.Operations) == 0 {
 		n.Copies = x.copyNote(k.Members)
 	}

@@ -6,7 +6,8 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Kernels that compute nothing: they copy values, mostly to a layout in which something else reads them better.
+// Kernels that compute nothing of the program: they copy values, mostly to a layout in which something else reads them better, or
+// split f32 into terms of bf16, which tensor cores multiply.
 
 // copyNote describes what members without operations copy.
 func (x *explainer) copyNote(members []*ir.Value) *CopyNote {
@@ -27,6 +28,35 @@ func (x *explainer) copyNote(members []*ir.Value) *CopyNote {
 		out.Layout = ""
 	}
 	return out
+}
+
+// TermsOperation is the name of splitting f32 into terms of bf16.
+const TermsOperation = "bf16 terms"
+
+// splitsIntoTerms reports whether a value holds the terms of numbers of f32, and is no copy of such terms.
+func splitsIntoTerms(v *ir.Value) bool { return v.Parts && v.Body.Op != ir.OpLoad }
+
+// readsTerm reports whether an operation only widens a term, which is multiplied as it is.
+func readsTerm(e *ir.Expr) bool {
+	return e.Op == ir.OpCast && e.Args[0].Op == ir.OpLoad && e.Args[0].From.Parts
+}
+
+// termsOf are the numbers that members split into terms: the tensors, or "" for numbers that are computed. It is nil where
+// members split none.
+func termsOf(members []*ir.Value) (of []string) {
+	for _, v := range members {
+		if !splitsIntoTerms(v) {
+			continue
+		}
+		name := ""
+		if plain := !slices.ContainsFunc(computing(v.Body), func(e *ir.Expr) bool { return !e.Span.IsZero() }); plain {
+			name = v.Loads()[0].From.Name
+		}
+		if !slices.Contains(of, name) {
+			of = append(of, name)
+		}
+	}
+	return of
 }
 
 // readersOf are the first readers of the values of a plan that are not in the program.

@@ -62,8 +62,16 @@ var slowerReasons = []struct {
 	{regexp.MustCompile(`^@strict keeps`), func(c productCase, _ []string) bool { return c.annotation == "@strict" }},
 	{regexp.MustCompile(`^(\w+) is (\w+): wgmma takes`), func(c productCase, said []string) bool {
 		half, byteWide := said[2] == "bf16" || said[2] == "f16", said[2] == "i8" || said[2] == "f8e4m3"
-		return c.has(said[1], said[2]) && !half && !byteWide && !(said[2] == "f32" && c.annotation == "@tf32")
+		return c.has(said[1], said[2]) && !half && !byteWide && !(said[2] == "f32" && (c.annotation == "@tf32" || c.isF32()))
 	}},
+	{regexp.MustCompile(`^f32 reaches wgmma as terms of bf16, which pays from (\d+) .* on, and here are (\d+)(?: and (\d+))?`), func(c productCase, said []string) bool {
+		pays, _ := strconv.Atoi(said[1])
+		first, _ := strconv.Atoi(said[2])
+		second, err := strconv.Atoi(said[3])
+		return c.isF32() && (first < pays || err == nil && second < pays)
+	}},
+	{regexp.MustCompile(`^f32 reaches wgmma as terms of bf16, of windows`), func(c productCase, _ []string) bool { return c.isF32() && c.computed }},
+	{regexp.MustCompile(`^windows of 32 channels with 16 results each|^32 channels of the input, 16 of the result and|^each element of the input is multiplied`), func(c productCase, _ []string) bool { return c.computed }},
 	{regexp.MustCompile(`^(\w+) is (\w+) and (\w+) (\w+): wgmma takes two operands of one type`), func(c productCase, said []string) bool {
 		return said[2] != said[4] && c.has(said[1], said[2]) && c.has(said[3], said[4])
 	}},
@@ -82,6 +90,7 @@ var slowerReasons = []struct {
 		least, _ := strconv.Atoi(said[3])
 		return c.isSize(said[1], said[2]) && n < least
 	}},
+	{regexp.MustCompile(`^(\w+) does not lie along the sum`), func(c productCase, said []string) bool { return c.types[0].Size() != 2 || c.types[1].Size() != 2 }},
 	{regexp.MustCompile(`^the operands are not read as plain tiles`), func(productCase, []string) bool { return true }},
 }
 
@@ -92,6 +101,11 @@ var reasonSizes = map[string]int64{"M": 512, "N": 16, "K": 509}
 func (c productCase) has(name, dtype string) bool {
 	at, input := map[string]int{"a": 0, "b": 1}[name]
 	return !input || c.types[at].String() == dtype
+}
+
+// isF32 reports whether the operands are f32 that may be multiplied as terms of bf16.
+func (c productCase) isF32() bool {
+	return c.types == [2]ir.DType{ir.F32, ir.F32} && c.annotation == ""
 }
 
 func (c productCase) isSize(name, n string) bool { return fmt.Sprint(reasonSizes[name]) == n }
@@ -131,4 +145,36 @@ func requireTrue(t *testing.T, c productCase, reason string) {
 		}
 	}
 	require.Fail(t, "a reason of another form", "%s\n%s", c.text, reason)
+}
+
+// TestReasonsOfSlowerProducts: each thing that keeps f32 from wgmma is named, and nothing is said of kernels that are no
+// work for it.
+func TestReasonsOfSlowerProducts(t *testing.T) {
+	for _, c := range []struct{ program, why string }{
+		{"graph g(a: f32[4096, 128], b: f32[128, 4096]) -> (y: f32[4096, 4096]) { y = a @ b }", "256 terms of a sum on, and here are 128; @tf32"},
+		{"graph g(a: f32[128, 4096], b: f32[4096, 4096]) -> (y: f32[128, 4096]) { y = a @ b }", "512 rows and columns on, and here are 128; @tf32"},
+		{"graph g(a: f32[1024, 4096], b: f32[4096, 1024]) -> (y: f32[1024, 1024]) { y = a @ b }", "1638400 results on, and here are 1048576; @tf32"},
+		{"graph g(a: f32[4096, 4096], b: f32[4096, 4096]) -> (y: f32[4096, 4096]) { y[i, j] = sum[k where k <= i] a[i, k] * b[k, j] }", "picks its products by a condition"},
+		{"@onekernel graph g(a: f32[4096, 4096], b: f32[4096, 4096]) -> (y: f32[4096, 4096]) { y = a @ b }", "@onekernel leaves no kernel"},
+		{"graph g(a: f64[4096, 4096], b: f64[4096, 4096]) -> (y: f64[4096, 4096]) { y = a @ b }", "a is f64: wgmma takes bf16 and f16"},
+		{"graph g(x: f32[16, 8, 128, 128], w: f32[64, 8, 3, 3]) -> (y: f32[16, 64, 126, 126]) { y = conv2d(x, w) }", "32 channels of the input and of the result on, and here are 8 and 64"},
+		{"@tf32 graph g(x: f32[4, 64, 1024, 1024], w: f32[128, 64, 1, 1]) -> (y: f32[4, 128, 1024, 1024]) { y = conv2d(x, w) }", "x does not lie along the sum"},
+		{"@tf32 graph g(x: f32[16, 3, 128, 128], w: f32[16, 3, 3, 3]) -> (y: f32[16, 16, 126, 126]) { y = conv2d(x, w) }", "windows of 3 channels with 16 results each"},
+		{"graph g(x: f32[16, 64, 128, 128], w: f32[64, 1, 3, 3]) -> (y: f32[16, 64, 126, 126]) { y = conv2d(x, w, groups=64) }", ""},
+		{"graph g(x: f32[4096, 4096], w: f32[4096]) -> (y: f32[4096]) { y = x @ w }", ""},
+		{"graph g(x: f32[4096, 4096]) -> (y: f32[4096]) { y = mean(x, axis=1) }", ""},
+	} {
+		var why []string
+		for _, k := range Explain(t, c.program, explain.Options{}).Kernels {
+			if k.Slower != "" {
+				why = append(why, k.Slower)
+			}
+		}
+		if c.why == "" {
+			require.Empty(t, why, c.program)
+			continue
+		}
+		require.Len(t, why, 1, c.program)
+		require.Contains(t, why[0], c.why, c.program)
+	}
 }

@@ -90,10 +90,15 @@ func windowParts(g *ir.Graph, v *ir.Value, sizes map[string]int64) *partProduct 
 		return nil
 	}
 	p := &partProduct{v: v, sides: [2]*ir.Expr{w.weight, w.input.load}, depth: w.input.channels()}
-	if algebra.Estimate(p.depth.Extent, sizes) < partChannels || algebra.PointsAt(w.own, sizes) < partChannels || p.dim(w.weight) < 0 || p.dim(w.input.load) < 0 {
+	if w.fewChannels(sizes) || p.dim(w.weight) < 0 || p.dim(w.input.load) < 0 {
 		return nil
 	}
 	return p
+}
+
+// fewChannels reports whether tiles of terms would be mostly empty.
+func (p *windowed) fewChannels(sizes map[string]int64) bool {
+	return min(algebra.Estimate(p.input.channels().Extent, sizes), algebra.PointsAt(p.own, sizes)) < partChannels
 }
 
 // plainProduct is one of matrices that is worth being multiplied in parts.
@@ -115,10 +120,8 @@ func plainParts(g *ir.Graph, v *ir.Value, sizes map[string]int64) *partProduct {
 	if !ir.ProveLess(ir.IntConst(0), p.depth.Extent, facts) { // operands may have rows of no elements
 		return nil
 	}
-	for _, side := range p.sides {
-		if !ir.DependsOn(side, p.depth) || form.WorkOf(side) > partSlots {
-			return nil
-		}
+	if slices.ContainsFunc(p.sides[:], func(side *ir.Expr) bool { return !ir.DependsOn(side, p.depth) || form.WorkOf(side) > partSlots }) {
+		return nil
 	}
 	if when := plainProduct.at(v, a, b); when != nil {
 		g.For = ir.Join(ir.OpOr, g.For, when)

@@ -52,3 +52,15 @@ func compiles(t *testing.T, src string) bool {
 	assert.NoError(t, ir.Verify(file.Graphs[0]), "%s", src)
 	return true
 }
+
+// TestNamesOfOthers: what other libraries call a function, or an argument, says what it is here.
+func TestNamesOfOthers(t *testing.T) {
+	for call, want := range map[string]string{
+		"scaled_dot_product_attention(x, x, x)": "write attention(q, k, v)",
+		`kl_div(x, x, reduction="batch")`:       `kl_div: reduction is "mean", "sum", "none" or "batchmean"`,
+		`mse_loss(x, x, reduction="batchmean")`: `mse_loss: reduction is "mean", "sum" or "none"`,
+	} {
+		_, err := parser.Parse("names.fuse", fmt.Appendf(nil, "graph g(x: f32[8, 4]) -> (y: f32[]) { y = %s }", call), parser.Options{})
+		assert.ErrorContains(t, err, want, call)
+	}
+}

@@ -76,7 +76,7 @@ func TestReference(t *testing.T) {
 // parts are library functions tested through those that call them.
 var parts = []string{
 	"reduced", "weighted", "class_weight", "channel_affine", "per_channel", "positions", "position_axes",
-	"batch_axes", "held", "windows", "spread", "bias_correction", "adam_moments",
+	"batch_axes", "lined_up", "has_axis", "held", "windows", "spread", "bias_correction", "adam_moments",
 }
 
 // TestEveryFunctionHasReferenceValues fails for a library function that no case calls.

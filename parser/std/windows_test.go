@@ -14,8 +14,12 @@ var windowMisuse = []struct{ call, want string }{
 	{"conv2d(x, w, stride=0)", "windows need a stride of 1 or more: found stride = 0"},
 	{"conv2d(x, w, stride=(1, 0))", "windows need a stride of 1 or more: found stride = 0"},
 	{"conv2d(x, w, dilation=0)", "windows need a dilation of 1 or more: found dilation = 0"},
-	{"conv2d(x, w, stride=(1, 2, 3))", "a list must have an integer for each axis: found axes = 2"},
-	{"conv2d(x, w, padding=(1, 2, 3))", "a list of paddings must have an item for each axis: found axes = 2"},
+	{"conv2d(x, w, stride=(1, 2, 3))", "a list must have an integer for each axis: found items = 3, axes = 2"},
+	{"conv2d(x, w, padding=(1, 2, 3))", "a list of paddings must have an item for each axis: found items = 3, axes = 2"},
+	{"conv2d(x, depthwise)", "expected size 4 where axis 1 has 1: its axes are [O, C / groups, KH, KW]; groups=4 fits"},
+	{"conv2d(x, pairs)", "expected size 4 where axis 1 has 2: its axes are [O, C / groups, KH, KW]; groups=2 fits"},
+	{"conv2d(x, depthwise, groups=2)", "its axes are [O, C / groups, KH, KW]"},
+	{"conv_transpose2d(x, w)", "expected size 4 where axis 0 has 2: its axes are [C, G, KH, KW]"},
 	{`conv2d(x, w, padding="same", stride=2)`, `padding="same" needs a stride of 1`},
 	{`conv2d(x, w, padding="full")`, `not the text "full"`},
 	{"conv2d(x, w, padding=((1, 2, 3), 0))", "argument padding must be an integer, a list of integers or of pairs of them, or a text, not a list"},
@@ -32,7 +36,7 @@ var windowMisuse = []struct{ call, want string }{
 func TestWindowsThatAreNone(t *testing.T) {
 	for _, c := range windowMisuse {
 		t.Run(c.call, func(t *testing.T) {
-			src := fmt.Sprintf(`graph g(x: f32[1, 4, 7, 7], w: f32[2, 4, 3, 3], v: f32[4, 2, 3, 3], z: f32[1, 2, 2, 2]) -> (y: f32[]) {
+			src := fmt.Sprintf(`graph g(x: f32[1, 4, 7, 7], w: f32[2, 4, 3, 3], v: f32[4, 2, 3, 3], z: f32[1, 2, 2, 2], depthwise: f32[4, 1, 3, 3], pairs: f32[4, 2, 3, 3]) -> (y: f32[]) {
 				t = %s
 				y = 0
 			}`, c.call)

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"math/rand/v2"
+	"slices"
+
+	"github.com/fusec/fusec/ir"
+)
+
+// Which elements of an output are compared, where all are too many.
+
+// What the interpreter may be asked for, in operations as in reference.go.
+const (
+	sampleBudget = 6e7 // for the sampled elements of one output
+	oneBudget    = 2e8 // for one group of elements, where more are too many
+	samples      = 256 // elements of one output, where the budget allows
+	sharing      = 1.5 // times what one element costs: most of a group that shares with it
+)
+
+// samplePoints chooses elements of an output: its corners, and others at random, as many as the budget allows; nil where it
+// allows none. Where elements are dear they come in groups that need the same reductions, as those of a row of a norm, which
+// the interpreter computes once for all of them.
+func samplePoints(g *ir.Graph, output int, sizes map[string]int64, shape []int, random *rand.Rand) [][]int {
+	if slices.Contains(shape, 0) {
+		return [][]int{}
+	}
+	group := groupOf(g, output, sizes, shape)
+	n, cost := samples/product(group), boxCost(g, output, group, sizes)
+	for n > 1 && float64(n)*cost > sampleBudget {
+		n /= 2
+	}
+	if float64(n)*cost > oneBudget {
+		return nil
+	}
+	var out [][]int
+	for i := range n {
+		first := make([]int, len(shape))
+		for d, extent := range shape {
+			switch i {
+			case 0:
+			case 1:
+				first[d] = extent - 1
+			default:
+				first[d] = random.IntN(extent)
+			}
+		}
+		out = append(out, groupAt(first, group, shape)...)
+	}
+	return out
+}
+
+// groupOf is how many positions along each axis the elements of a group have: one where elements are cheap, or share nothing.
+func groupOf(g *ir.Graph, output int, sizes map[string]int64, shape []int) []int {
+	group := slices.Repeat([]int{1}, len(shape))
+	one := boxCost(g, output, group, sizes)
+	if samples*one <= sampleBudget {
+		return group
+	}
+	for d := len(shape) - 1; d >= 0; d-- {
+		for 2*product(group) <= samples && 2*group[d] <= shape[d] {
+			group[d] *= 2
+			if boxCost(g, output, group, sizes) > sharing*one {
+				group[d] /= 2
+				break
+			}
+		}
+	}
+	return group
+}
+
+// groupAt lists the elements of a group, whose positions along each axis lie evenly from the first.
+func groupAt(first, group, shape []int) [][]int {
+	var out [][]int
+	for i := range product(group) {
+		p, rest := make([]int, len(shape)), i
+		for d := len(shape) - 1; d >= 0; d-- {
+			p[d] = (first[d] + rest%group[d]*(shape[d]/group[d])) % shape[d]
+			rest /= group[d]
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+func product(counts []int) int {
+	n := 1
+	for _, c := range counts {
+		n *= c
+	}
+	return n
+}
+
+// sampleCost is about how many operations n elements of an output take that share nothing.
+func sampleCost(g *ir.Graph, output, n int, sizes map[string]int64) float64 {
+	return float64(n) * boxCost(g, output, slices.Repeat([]int{1}, len(g.Outputs[output].Value.Axes)), sizes)
+}
+
+// boxCost is about how many operations a box of elements of an output takes, with so many positions along each axis. Backwards
+// from it, of each value a box is needed: along each axis as many points as the loads of its readers visit.
+func boxCost(g *ir.Graph, output int, box []int, sizes map[string]int64) float64 {
+	root := make([]float64, len(box))
+	for d, n := range box {
+		root[d] = float64(n)
+	}
+	need, total := map[*ir.Value][]float64{g.Outputs[output].Value: root}, 0.0
+	for i := len(g.Values) - 1; i >= 0; i-- {
+		v := g.Values[i]
+		if v.IsInput() || need[v] == nil {
+			continue
+		}
+		visits := visitedPoints(v, need[v], sizes)
+		at := 1.0
+		for _, count := range visits {
+			at *= count
+		}
+		nodes := 0
+		ir.Walk(v.Body, func(*ir.Expr) bool { nodes++; return true })
+		total += at * float64(nodes)
+		for _, l := range v.Loads() {
+			need[l.From] = widen(need[l.From], l, visits, sizes)
+		}
+	}
+	return total
+}
+
+// visitedPoints is how many points of each of its ranges a value visits, for a box of it.
+func visitedPoints(v *ir.Value, box []float64, sizes map[string]int64) map[*ir.Range]float64 {
+	out := map[*ir.Range]float64{}
+	for d, r := range v.Axes {
+		out[r] = box[d]
+	}
+	if v.Reduce != nil {
+		for _, r := range v.Reduce.Ranges {
+			out[r] = points([]*ir.Range{r}, sizes)
+		}
+	}
+	return out
+}
+
+// widen grows a box until it holds what a load visits.
+func widen(box []float64, load *ir.Expr, visits map[*ir.Range]float64, sizes map[string]int64) []float64 {
+	if box == nil {
+		box = make([]float64, len(load.Args))
+	}
+	for d, index := range load.Args {
+		n := 1.0
+		for r := range ir.FreeRanges(index) {
+			n *= visits[r]
+		}
+		box[d] = max(box[d], min(n, points(load.From.Axes[d:d+1], sizes)))
+	}
+	return box
+}

@@ -1,0 +1,82 @@
+package explain_test
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fusec/fusec/fuse/explain"
+	"github.com/fusec/fusec/ir"
+)
+
+// TestOneOperationIsItsOwnPlan: a function of the library that is one operation on a tensor is one kernel as planned and as
+// written, and both read the tensor once, however often the function uses it.
+func TestOneOperationIsItsOwnPlan(t *testing.T) {
+	library, err := os.ReadFile("../../parser/std/activations.fuse")
+	require.NoError(t, err)
+	const bytes = 4096 * 4096 * 4
+	maps := regexp.MustCompile(`(?m)^fn (\w+)\(x: T\[\.\.\.\](?:, \w+: float = [^,)]+)*\) -> T\[\.\.\.\]`).FindAllSubmatch(library, -1)
+	single := 0
+	for _, m := range maps {
+		name := string(m[1])
+		x := Explain(t, fmt.Sprintf("graph g(x: f32[4096, 4096]) -> (y: f32[4096, 4096]) { y = %s(x) }", name), explain.Options{})
+		if x.Unfused.Kernels > 1 { // it names a value on the way
+			continue
+		}
+		single++
+		for _, total := range []explain.Total{x.Fused, x.Unfused} {
+			assert.Equal(t, 1, total.Kernels, name)
+			assert.Equal(t, int64(bytes), *total.Read.Bytes, name)
+			assert.Equal(t, int64(bytes), *total.Written.Bytes, name)
+		}
+		assert.LessOrEqual(t, *x.Fused.Seconds, *x.Unfused.Seconds*1.001, name)
+	}
+	assert.Greater(t, single, 15)
+}
+
+// TestUnfusedReadsPartsOnce: parts of a tensor count for themselves, the same part once, and all parts for no more than the
+// whole.
+func TestUnfusedReadsPartsOnce(t *testing.T) {
+	for _, c := range []struct {
+		n, m int // of x and of y
+		y    string
+		read int64
+	}{
+		{200, 100, "x[:100] * x[:100]", 100 * 4},
+		{200, 100, "x[:100] * x[100:]", 200 * 4},
+		{201, 200, "x[:200] * x[1:]", 201 * 4},
+	} {
+		x := Explain(t, fmt.Sprintf("graph g(x: f32[%d]) -> (y: f32[%d]) { y = %s }", c.n, c.m, c.y), explain.Options{})
+		assert.Equal(t, c.read, *x.Unfused.Read.Bytes, c.y)
+		assert.Equal(t, c.read, *x.Fused.Read.Bytes, c.y)
+	}
+}
+
+// TestLoses: a plan loses where it is estimated to take a tenth longer than its operations one by one, and longer than a few
+// launches make up for.
+func TestLoses(t *testing.T) {
+	for _, c := range []struct {
+		fused, unfused float64
+		loses          bool
+	}{
+		{2e-3, 1e-3, true},
+		{1.05e-3, 1e-3, false},
+		{15e-6, 10e-6, false},
+		{1e-3, 2e-3, false},
+	} {
+		x := explain.Explanation{Fused: explain.Total{Seconds: &c.fused}, Unfused: explain.Total{Seconds: &c.unfused}}
+		assert.Equal(t, c.loses, x.Loses(), "%+v", c)
+	}
+	assert.False(t, explain.Explanation{}.Loses(), "without sizes")
+	eachExplained(t, func(t *testing.T, _ string, _ ir.Device, x knownPlan) {
+		assert.False(t, x.Loses())
+		worst := x.Kernels[x.Costliest()]
+		for _, k := range x.Kernels {
+			assert.LessOrEqual(t, *k.Seconds, *worst.Seconds)
+		}
+	})
+}
