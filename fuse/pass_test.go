@@ -99,6 +99,9 @@ func TestPassesKeepResults(t *testing.T) {
 		passCase{name: "conditions", src: `graph g(a: bf16[N, K], b: bf16[N, K], s: i32[N]) -> (y: f32[N, N]) {
 			y[i: N, j: N] = sum[k: K where s[i] == s[j] && k % 3 < 2] f32(a[i, k]) * f32(b[j, k])
 		}`},
+		passCase{name: "guards", src: `@bench(M=4096, K=4096, N=4096) graph g(a: bf16[M, K], b: bf16[K, N], n: i32[M]) -> (y: f32[M, N]) {
+			y[i, j] = sum[k: K where k < n[i] && k <= j && k % 3 < 2] f32(a[i, k]) * f32(b[k, j])
+		}`},
 		passCase{name: "keys in two tensors", src: `@bench(T=4096, G=8) graph g(q: bf16[G, 4, 1, 16], keys: bf16[G, T, 16], values: bf16[G, T, 16], k: bf16[G, 1, 16], v: bf16[G, 1, 16]) -> (y: bf16[G, 4, 1, 16]) {
 			y = attention(q, concat(keys, k, axis=1)[:, none], concat(values, v, axis=1)[:, none])
 		}`},
