@@ -192,6 +192,8 @@ var passTable = []passCase{
 	{"groups of channels get an axis", `@tf32 graph g(x: f32[1, 16, S], w: f32[32, 8, 1]) -> (y: f32[1, 32, S]) { y = conv1d(x, w, groups=2) }`,
 		`y_groups[n: 1, o_group: 2, o: 16, p] = sum[c: 8] w[o_group * 16 + o, c, 0] * x[0, o_group * 8 + c, p]; ` +
 			`y[n: 1, o: 32, p] = y_groups[0, o / 16, o % 16, p]`},
+	{"a scan between two reversals", `graph g(x: f32[N]) -> (y: f32[N]) { y = flip(cumsum(flip(exp(x), 0)), 0) }`,
+		`cumsum_y[i: N] = sum[k: N where i <= k] exp(x[k]); y[i] = cumsum_y[i]`},
 	{"axes of one element", `graph g(x: f32[N, 1]) -> (y: f32[N]) { y = sum(x, axis=1) }`,
 		`y[i] = x[i, 0]`},
 	{"a masked reduction over one element", `graph g(x: f32[N, 1]) -> (y: f32[N]) { y[i] = sum[j: 1 where i < 3] x[i, j] }`,
