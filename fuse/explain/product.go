@@ -38,7 +38,7 @@ func (x *explainer) notWarpgroups(k *ir.Kernel, chosen *ir.Variant) string {
 
 func productIn(k *ir.Kernel) *ir.Value {
 	for _, v := range k.Members {
-		if form.IsMatrixProduct(v) {
+		if form.IsMatrixProduct(v) && !form.OnlyForNaN(v.Reduce.Where, v.Reduce.Ranges) {
 			return v
 		}
 	}

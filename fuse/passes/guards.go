@@ -30,12 +30,12 @@ func guardFactors(g *ir.Graph) {
 	}
 	sizes := algebra.DefaultSizes(g)
 	insertBefore(g, func(v *ir.Value) []*ir.Value {
-		terms := underCondition(v)
-		if terms == nil {
+		if !MayGuard(v) {
 			return nil
 		}
+		terms := underCondition(v)
 		p := guardsOf(terms)
-		if p == nil || !guardedProduct.holds(v, p.a, p.b, sizes) {
+		if !guardedProduct.holds(v, p.a, p.b, sizes) {
 			return nil
 		}
 		*v = *terms
@@ -44,6 +44,12 @@ func guardFactors(g *ir.Graph) {
 		}
 		return p.rewrite(g, v)
 	})
+}
+
+// MayGuard reports whether a value is a sum of products whose conditions may guard its factors at some sizes.
+func MayGuard(v *ir.Value) bool {
+	terms := underCondition(v)
+	return terms != nil && guardsOf(terms) != nil
 }
 
 // productGuards is the two sides of a product and the conditions that may guard each.
