@@ -5,12 +5,17 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// Whether products of matrices in parts take less time than by multiply-adds, counted in multiplications, each of which is 0.0135 ps faster:
-// multiply-adds take 0.039 ps each where there are many, and parts 0.0215 (4096 cubed: 2.66 and 1.48 ms without the layout; H200), and a tenth
-// of the first is left as a margin. Parts take longer for what does not shrink with the length of a sum. Storing a result takes 1.3 ps on an
-// H100, during which parts may have nothing to multiply, while multiply-adds go on for as long; laying a number out takes 4 to 10 ps, as was measured
-// (4096 cubed; 64 products of 1024x512 by 512x1024, which are even); and two more launches 5 us. So sums of 128 terms are worth it where results are many, sums of
-// 64 are not, and sums of any length are not where each number has few partners, as in batches of products of 512x512.
+// Whether products of matrices take less time in parts than by multiply-adds. All is counted in multiplications, each of which is 0.0135 ps
+// faster in parts: many take 0.039 ps each by multiply-adds and 0.0215 in parts (4096 cubed on an H200: 2.66 ms, and 1.48 without the layout), and
+// a tenth of the first is a margin. Beside them parts take:
+//
+//   - 1.3 ps to store a result (4 bytes on an H100), since the next tile may have to wait for it;
+//   - 4 to 10 ps to lay a number out (4096 cubed; 64 products of 1024x512 by 512x1024, which are even with cuBLAS's multiply-adds. 32 of
+//     512x1024 by 1024x2048 took 1.434 ms in parts, cuBLAS 1.323);
+//   - 5 us for two more launches.
+//
+// So sums of 128 terms are worth it where results are many and sums of 64 are not, and no sums are where each number has few partners, as in
+// batches of products of 512x512.
 const (
 	partStored   = 96      // of each result
 	partLaid     = 384     // of each number that is laid out
