@@ -52,9 +52,15 @@ func (e *columnEmitter) flatPass(number int, sec *ir.Section) {
 	e.line("// pass %d%s", number+1, foldNames(sec))
 	states := e.laneStates(sec, "")
 	full := e.ofColumns(sec)
-	if len(sec.Scans()) > 0 && e.v.Schedule.Unroll > 0 {
+	some := e.whereSomeLane(sec)
+	switch {
+	case len(sec.Scans()) > 0 && e.v.Schedule.Unroll > 0:
 		e.flatScan(sec, full, states)
-	} else {
+	case some != "":
+		e.open("if (%s)", some)
+		e.flatLoops(sec, full, states)
+		e.close()
+	default:
 		e.flatLoops(sec, full, states)
 	}
 	for _, f := range sec.Whole().Folds {
@@ -66,6 +72,49 @@ func (e *columnEmitter) flatPass(number int, sec *ir.Section) {
 				e.width(), m, e.s.Expr(product(extents(e.k.Cols))), states[f])
 		}
 	}
+}
+
+// whereSomeLane writes whether a lane takes part in a section's folds, where each of these has a condition on the row, and returns the name
+// of that; "" where a lane always does. The columns need not be read then for the other rows.
+func (e *columnEmitter) whereSomeLane(sec *ir.Section) string {
+	if len(sec.Stores) > 0 || len(sec.Scans()) > 0 {
+		return ""
+	}
+	var any *ir.Expr
+	for _, f := range sec.Folds {
+		own := e.onRows(f.Where)
+		if own == nil {
+			return ""
+		}
+		any = ir.Join(ir.OpOr, any, own)
+	}
+	if any == nil {
+		return ""
+	}
+	name := e.names.Fresh("some")
+	e.line("bool %s = false;", name)
+	e.flatLanes(readsMemory(any), func() { e.line("%s = %s || %s;", name, name, e.s.Expr(any)) })
+	return name
+}
+
+// onRows is the part of a condition that is the same for all columns of a row, and is asked of data; nil for none.
+func (e *columnEmitter) onRows(where *ir.Expr) (own *ir.Expr) {
+	if where == nil {
+		return nil
+	}
+	for _, c := range ir.Conjuncts(where) {
+		if !usesFull(c) && !e.dependsOn(e.k.Cols, []*ir.Expr{c}) && asksData(c) {
+			own = ir.Join(ir.OpAnd, own, c)
+		}
+	}
+	return own
+}
+
+// asksData reports whether an expression is computed from elements of tensors.
+func asksData(x *ir.Expr) bool {
+	return ir.Contains(x, func(x *ir.Expr) bool {
+		return x.Op == ir.OpRead || x.Op == ir.OpLocal && (x.Local.Def == nil || asksData(x.Local.Def))
+	})
 }
 
 // flatLoops writes a loop for each column range.

@@ -15,6 +15,7 @@ var shortScans = map[string]string{
 	"maximum":    `graph g(x: %s) -> (y: %[1]s) { y = cummax(x, reverse=true) }`,
 	"one behind": `graph g(x: %s) -> (y: %[1]s, z: %[1]s) { y = cumsum(relu(x))  z = cumsum(y * 0.25, reverse=true, exclusive=true) }`,
 	"normalised": `graph g(x: %s) -> (y: %[1]s) { y = cumsum(softmax(x)) }`,
+	"turned":     `graph g(x: %s) -> (y: %[1]s) { y = flip(cummax(cumsum(flip(relu(x), -1), exclusive=true) * 0.5), -1) }`,
 	"with sums":  `graph g(x: %s) -> (y: %[1]s, s: f32[N]) { y = cumsum(x) * 0.5  s = sum(f32(x), axis=-1) }`,
 }
 

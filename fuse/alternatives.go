@@ -8,6 +8,7 @@ import (
 	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/fuse/forecast"
 	"github.com/fusec/fusec/fuse/form"
+	"github.com/fusec/fusec/fuse/passes"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -207,8 +208,8 @@ const fewRows = 16
 // manyChannels is a size at which each tap of a window has enough channels for a whole step of the sum.
 const manyChannels = 64
 
-// Sizes at which products of f32 are small, and sizes at which they are so large that being cut
-// into parts pays.
+// Sizes at which products are small, and sizes at which they are so large that those of f32 are worth being cut into parts, and those under
+// conditions guarded factors.
 const (
 	fewOfSize  = 64
 	manyOfSize = 4096
@@ -231,7 +232,7 @@ func otherSizes(g, work *ir.Graph, device ir.Device) (out []*ir.Graph) {
 		}
 	}
 	isF32 := func(v *ir.Value) bool { return v.Type == ir.F32 && form.Crosses(v) }
-	if device.Warpgroups() && !g.TF32 && slices.ContainsFunc(g.Values, isF32) {
+	if device.Warpgroups() && !g.TF32 && slices.ContainsFunc(g.Values, isF32) || device.TensorCores() && slices.ContainsFunc(g.Values, passes.MayGuard) {
 		out = append(out, withSizes(g, func(n int64) int64 {
 			if work.For == nil {
 				return max(n, manyOfSize)

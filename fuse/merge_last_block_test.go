@@ -50,6 +50,10 @@ func TestLastBlocks(t *testing.T) {
 			y = cross_entropy(x, t) }`, nil, 2},
 		{"the mean of few rows", `@bench(N=512, V=128256) graph g(x: f32[N, V], t: i64[N]) -> (y: f32[]) {
 			y = cross_entropy(x, t) }`, []string{"g_y"}, 1},
+		{"a quotient of long sums", `@bench(N=131072) graph g(x: f32[N], i: i64[N], w: bf16[N]) -> (y: f32[]) {
+			y = sum(x) / (sum(f32(i)) + sum(f32(w))) }`, []string{"g_y"}, 1},
+		{"the mean of what very many rows give", `@bench(N=32768, V=4096) graph g(x: f32[N, V], t: i64[N]) -> (y: f32[]) {
+			y = cross_entropy(x, t) }`, []string{"g_y"}, 2},
 		{"the largest of row sums", `@bench(N=128, M=4096) graph g(x: f32[N, M]) -> (y: f32[], at: i64[]) {
 			s = sum(x, axis=1)
 			y = max(s)

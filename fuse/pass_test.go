@@ -99,6 +99,9 @@ func TestPassesKeepResults(t *testing.T) {
 		passCase{name: "conditions", src: `graph g(a: bf16[N, K], b: bf16[N, K], s: i32[N]) -> (y: f32[N, N]) {
 			y[i: N, j: N] = sum[k: K where s[i] == s[j] && k % 3 < 2] f32(a[i, k]) * f32(b[j, k])
 		}`},
+		passCase{name: "guards", src: `@bench(M=4096, K=4096, N=4096) graph g(a: bf16[M, K], b: bf16[K, N], n: i32[M]) -> (y: f32[M, N]) {
+			y[i, j] = sum[k: K where k < n[i] && k <= j && k % 3 < 2] f32(a[i, k]) * f32(b[k, j])
+		}`},
 		passCase{name: "keys in two tensors", src: `@bench(T=4096, G=8) graph g(q: bf16[G, 4, 1, 16], keys: bf16[G, T, 16], values: bf16[G, T, 16], k: bf16[G, 1, 16], v: bf16[G, 1, 16]) -> (y: bf16[G, 4, 1, 16]) {
 			y = attention(q, concat(keys, k, axis=1)[:, none], concat(values, v, axis=1)[:, none])
 		}`},
@@ -189,6 +192,8 @@ var passTable = []passCase{
 	{"groups of channels get an axis", `@tf32 graph g(x: f32[1, 16, S], w: f32[32, 8, 1]) -> (y: f32[1, 32, S]) { y = conv1d(x, w, groups=2) }`,
 		`y_groups[n: 1, o_group: 2, o: 16, p] = sum[c: 8] w[o_group * 16 + o, c, 0] * x[0, o_group * 8 + c, p]; ` +
 			`y[n: 1, o: 32, p] = y_groups[0, o / 16, o % 16, p]`},
+	{"a scan between two reversals", `graph g(x: f32[N]) -> (y: f32[N]) { y = flip(cumsum(flip(exp(x), 0)), 0) }`,
+		`cumsum_y[i: N] = sum[k: N where i <= k] exp(x[k]); y[i] = cumsum_y[i]`},
 	{"axes of one element", `graph g(x: f32[N, 1]) -> (y: f32[N]) { y = sum(x, axis=1) }`,
 		`y[i] = x[i, 0]`},
 	{"a masked reduction over one element", `graph g(x: f32[N, 1]) -> (y: f32[N]) { y[i] = sum[j: 1 where i < 3] x[i, j] }`,

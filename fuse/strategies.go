@@ -54,6 +54,8 @@ var strategies = []strategy{
 		func(c *gathering) []*ir.Variant { return scatterKernel{c.kernel}.scatterVariants() }},
 	{byAccumulation, ir.LoopTemplate, true, (*kernel).accumulates,
 		func(c *gathering) []*ir.Variant { return rowKernel{c.kernel}.accumulateVariants() }},
+	{[]ir.Strategy{ir.ColumnLoop}, ir.LoopTemplate, true, (*kernel).reducesForNaN,
+		func(c *gathering) []*ir.Variant { return c.columnKernel().nanVariants() }},
 	{[]ir.Strategy{ir.RowTurn}, ir.LoopTemplate, false, (*kernel).hasColumns, (*gathering).turned},
 	{byRows, ir.LoopTemplate, true, (*kernel).runsAlongRows, (*gathering).rows},
 	{[]ir.Strategy{ir.ColumnStencil}, ir.LoopTemplate, false, (*kernel).hasColumns, (*gathering).stencils},

@@ -59,6 +59,9 @@ func (t *tally) write(bytes *ir.Expr) { t.writes = ir.Apply(ir.OpAdd, t.writes, 
 // ranges that it depends on; the last multiplication of what is summed is done with the
 // addition. Where each term of a fold goes to one of the rows to, none is computed for the others.
 func (t *tally) compute(v *ir.Value, to *ir.Range, x *explainer) {
+	if v.Reduce != nil && form.OnlyForNaN(v.Reduce.Where, v.Reduce.Ranges) {
+		return // at no point, as a rule
+	}
 	at := func(ranges []*ir.Range) points {
 		return x.points(slices.DeleteFunc(ranges, func(r *ir.Range) bool { return r == to }), t)
 	}

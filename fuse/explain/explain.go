@@ -269,7 +269,7 @@ func (x *explainer) kernel(k *ir.Kernel, lastBlockOf string, sum *tally) KernelN
 	}
 	cost := newTally()
 	chosen := x.classes(k, &n)
-	cost.rate, n.Slower = x.productRate(chosen), x.notWarpgroups(k, chosen)
+	cost.rate, n.Slower = min(x.productRate(chosen), x.loopRate(k, chosen)), x.notWarpgroups(k, chosen)
 	for _, a := range k.Args {
 		if a.Write {
 			bytes := writtenBytes(a.Buffer, k)

@@ -42,8 +42,10 @@ func (x *explainer) notWarpgroups(k *ir.Kernel, chosen *ir.Variant) string {
 // productIn is a value of a kernel that multiplies matrices. Windows of each channel alone, and products with a vector, are no
 // work for tensor cores.
 func productIn(k *ir.Kernel) *ir.Value {
-	if i := slices.IndexFunc(k.Members, multipliesMatrices); i >= 0 {
-		return k.Members[i]
+	for _, v := range k.Members {
+		if multipliesMatrices(v) && !form.OnlyForNaN(v.Reduce.Where, v.Reduce.Ranges) {
+			return v
+		}
 	}
 	return nil
 }

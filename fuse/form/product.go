@@ -109,6 +109,17 @@ func IsMatrixProduct(v *ir.Value) bool {
 	return a != nil && b != nil
 }
 
+// OnlyForNaN reports whether a condition asks, of something that does not depend on the summed ranges, whether it is NaN. The sum
+// then has terms where something went wrong, and there only.
+func OnlyForNaN(where *ir.Expr, summed []*ir.Range) bool {
+	if where == nil {
+		return false
+	}
+	return slices.ContainsFunc(ir.Conjuncts(where), func(c *ir.Expr) bool {
+		return c.Op == ir.OpIsNaN && !algebra.DependsOnAny(c, algebra.RangeSet(summed))
+	})
+}
+
 // WithoutCasts is an expression without the conversions around it.
 func WithoutCasts(e *ir.Expr) *ir.Expr {
 	for e.Op == ir.OpCast {

@@ -14,12 +14,13 @@ func leaveConditions(g *ir.Graph) {
 		return
 	}
 	insertBefore(g, func(v *ir.Value) []*ir.Value {
-		if v.Reduce == nil || v.Reduce.Where == nil || !v.Body.Type.IsFloat() || !form.IsMatrixProduct(v) {
+		terms := underCondition(v)
+		if terms == nil {
 			return nil
 		}
 		summed := algebra.RangeSet(v.Reduce.Ranges)
 		var outside, inside *ir.Expr
-		for _, c := range ir.Conjuncts(v.Reduce.Where) {
+		for _, c := range ir.Conjuncts(terms.Reduce.Where) {
 			if algebra.DependsOnAny(c, summed) {
 				inside = algebra.And(inside, c)
 			} else {
@@ -29,8 +30,31 @@ func leaveConditions(g *ir.Graph) {
 		if outside == nil {
 			return nil
 		}
+		*v = *terms
 		return []*ir.Value{pickOutside(g, v, outside, inside)}
 	})
+}
+
+// underCondition is a sum of products of floats under a condition, where a value is one or is written as a sum of choices between a product and 0,
+// which are the terms for which the condition holds: sum[k] where(c, a * b, 0). It is nil for other values.
+func underCondition(v *ir.Value) *ir.Value {
+	if v.Reduce == nil || v.Reduce.Op != ir.Sum || !v.Body.Type.IsFloat() {
+		return nil
+	}
+	out, reduce := *v, *v.Reduce
+	if pick := form.Stripped(v.Body); pick.Op == ir.OpSelect && form.IsZero(form.Stripped(pick.Args[2])) {
+		reduce.Where = algebra.And(reduce.Where, pick.Args[0])
+		out.Body = ir.Rewrite(v.Body, func(e *ir.Expr) *ir.Expr {
+			if e == pick {
+				return pick.Args[1]
+			}
+			return e
+		})
+	}
+	if out.Reduce = &reduce; reduce.Where == nil || !form.IsMatrixProduct(&out) {
+		return nil
+	}
+	return &out
 }
 
 // pickOutside makes v a choice, by a condition on its axes, between a sum and nothing, and returns the sum, which has the

@@ -24,7 +24,6 @@ import (
 // Figures of products of parts. Laying an operand out costs a read of 4 and a write of 12 bytes of each element.
 const (
 	partTerms    = 6
-	partDepth    = 256     // least length of a sum
 	partWork     = 1 << 28 // least multiplications of windows
 	partReuse    = 512     // least multiplications of windows for each number of the input, so that laying it out pays
 	partChannels = 32      // least channels of windows, and of the results
@@ -101,9 +100,6 @@ func (p *windowed) fewChannels(sizes map[string]int64) bool {
 	return min(algebra.Estimate(p.input.channels().Extent, sizes), algebra.PointsAt(p.own, sizes)) < partChannels
 }
 
-// plainProduct is one of matrices that is worth being multiplied in parts.
-var plainProduct = largeProduct{rows: orderedRows, depth: partDepth, points: orderedTiles * orderedSide * orderedSide}
-
 // plainParts describes a product of two matrices, or of batches of them; nil where it is none, or too small. It adds
 // to the graph the sizes for which it is large enough.
 func plainParts(g *ir.Graph, v *ir.Value, sizes map[string]int64) *partProduct {
@@ -111,7 +107,11 @@ func plainParts(g *ir.Graph, v *ir.Value, sizes map[string]int64) *partProduct {
 		return nil
 	}
 	a, b := form.SidesOf(v)
-	if a == nil || b == nil || !plainProduct.holds(v, a, b, sizes) || !allF32(a) || !allF32(b) {
+	if a == nil || b == nil || !allF32(a) || !allF32(b) || !orderedProduct.holds(v, a, b, sizes) {
+		return nil
+	}
+	cost, saved := partCosts(v, a, b)
+	if !partsPay(cost, saved, sizes) {
 		return nil
 	}
 	p := &partProduct{v: v, sides: [2]*ir.Expr{a, b}, depth: algebra.Innermost(v.Reduce.Ranges), lines: true}
@@ -123,7 +123,8 @@ func plainParts(g *ir.Graph, v *ir.Value, sizes map[string]int64) *partProduct {
 	if slices.ContainsFunc(p.sides[:], func(side *ir.Expr) bool { return !ir.DependsOn(side, p.depth) || form.WorkOf(side) > partSlots }) {
 		return nil
 	}
-	if when := plainProduct.at(v, a, b); when != nil {
+	pays := ir.Simplify(ir.Apply(ir.OpLe, cost, saved), facts)
+	if when := algebra.And(orderedProduct.at(v, a, b), pays); when != nil {
 		g.For = ir.Join(ir.OpOr, g.For, when)
 	}
 	return p

@@ -29,9 +29,13 @@ func WithoutParts(g *ir.Graph, v *ir.Value, sizes map[string]int64) string {
 	case slices.ContainsFunc([]*ir.Expr{a, b}, func(side *ir.Expr) bool { return !ir.DependsOn(side, algebra.Innermost(v.Reduce.Ranges)) }):
 		return "f32 reaches wgmma as terms of bf16, along the innermost range of the sum, on which one operand does not depend"
 	}
-	if limit, lacks := plainProduct.lacks(v, a, b, sizes); lacks {
+	if limit, lacks := orderedProduct.lacks(v, a, b, sizes); lacks {
 		return fmt.Sprintf("f32 reaches wgmma as terms of bf16, which pays from %d %s on, and here are %.0f; @tf32 multiplies f32 without them",
 			limit.n, limit.what, algebra.PointsAt(limit.ranges, sizes))
+	}
+	if cost, saved := partCosts(v, a, b); !partsPay(cost, saved, sizes) {
+		return fmt.Sprintf("f32 reaches wgmma as terms of bf16, and laying these out takes longer than they save where a sum has %.0f terms and each number so few partners; @tf32 multiplies f32 without them",
+			algebra.PointsAt(v.Reduce.Ranges, sizes))
 	}
 	return ""
 }

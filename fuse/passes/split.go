@@ -47,6 +47,7 @@ func splitWith(g *ir.Graph, histograms, clusters bool) {
 		maps.Copy(s.whole, s.wholeRows())
 	}
 	s.persistent = s.persistentChunks()
+	s.element = s.elements()
 	insertBefore(g, s.split)
 }
 
@@ -60,6 +61,7 @@ type splitter struct {
 	whole      map[*ir.Value]bool // reductions that stay whole: those of streams, which have chunks of their own, and those of rows that clusters hold
 	readers    map[*ir.Value][]*ir.Value
 	largest    map[*ir.Value]float64 // see largestReaders
+	element    map[*ir.Value]int     // see elements
 }
 
 // split makes v a reduction of partial results, and returns those; none where v should stay whole.
@@ -109,7 +111,7 @@ func (s *splitter) split(v *ir.Value) []*ir.Value {
 		}
 	}
 	if s.histograms && contiguousColumns(v, s.sizes) && lineOf(s.g, v) {
-		chunk = lineChunk(v, s.sizes)
+		chunk = s.lineChunk(v)
 	}
 	return splitReduction(s.g, v, chunksOf(v, chunk))
 }
@@ -121,7 +123,7 @@ func (s *splitter) splitPlaced(v *ir.Value) []*ir.Value {
 		return nil
 	}
 	if s.histograms && contiguousColumns(v, s.sizes) && lineOf(s.g, v) {
-		chunk = lineChunk(v, s.sizes)
+		chunk = s.lineChunk(v)
 	}
 	return splitPlace(s.g, v, chunksOf(v, chunk))
 }

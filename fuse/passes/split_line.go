@@ -69,14 +69,40 @@ func liesAlong(l *ir.Expr, ranges []*ir.Range, reduced map[*ir.Range]bool) bool 
 
 // lineChunk is the places that a block takes of a reduction along memory: as many as the longest row that
 // is read at once (singlePass).
-func lineChunk(v *ir.Value, sizes map[string]int64) int64 {
-	size := forecast.AccessBytes
-	for _, l := range v.Loads() {
-		size = min(size, l.From.Type.Size())
-	}
-	chunk := int64(forecast.LoopThreads * forecast.PassUnroll * min(forecast.WidestVector, forecast.AccessBytes/size))
-	for algebra.PointsAt(v.Axes, sizes)*algebra.PointsAt(v.Reduce.Ranges, sizes) > lineParts*float64(chunk) && chunk < mostChunk {
+func (s *splitter) lineChunk(v *ir.Value) int64 {
+	chunk := int64(forecast.LoopThreads * forecast.PassUnroll * min(forecast.WidestVector, forecast.AccessBytes/s.element[v]))
+	for algebra.PointsAt(v.Axes, s.sizes)*algebra.PointsAt(v.Reduce.Ranges, s.sizes) > lineParts*float64(chunk) && chunk < mostChunk {
 		chunk *= 2
 	}
 	return chunk
+}
+
+// elements is the bytes of the smallest elements that each reduction reads. For reductions over equally many points that one value reads, such as
+// a sum of losses and a sum of their weights, these are the smallest of all: with equal chunks, one kernel computes the partial results
+// of all of them, and its last blocks what reads them.
+func (s *splitter) elements() map[*ir.Value]int {
+	out := map[*ir.Value]int{}
+	for _, v := range s.g.Values {
+		out[v] = forecast.AccessBytes
+		for _, l := range v.Loads() {
+			out[v] = min(out[v], l.From.Type.Size())
+		}
+	}
+	for _, reader := range s.g.Values {
+		loads := reader.Loads()
+		for i, a := range loads {
+			for _, b := range loads[:i] {
+				if u, v := a.From, b.From; u.Reduce != nil && v.Reduce != nil && sameSpace(u, v) {
+					out[u] = min(out[u], out[v])
+					out[v] = out[u]
+				}
+			}
+		}
+	}
+	return out
+}
+
+// sameSpace reports whether two reductions have equally many results, of equally many points.
+func sameSpace(u, v *ir.Value) bool {
+	return ir.SameSize(algebra.Product(u.Axes), algebra.Product(v.Axes)) && ir.SameSize(algebra.Product(u.Reduce.Ranges), algebra.Product(v.Reduce.Ranges))
 }
