@@ -31,9 +31,10 @@ type placeBoxes struct {
 	facts    ir.Facts
 }
 
-// placeBoxes are the figures for a contraction in tiles of one shape, at the given sizes.
-func (lo warpgroupKernel) placeBoxes(c *ir.Contract, tile warpgroupTile, sizes map[string]int64) placeBoxes {
-	read := float64((tile.m+tile.n/tile.cluster)*warpgroupLine) / forecast.BytesL2 // cycles of a stage
+// placeBoxes are the figures for a contraction in tiles of one shape, at the given sizes, if the L2 cache brings so many bytes in a
+// cycle.
+func (lo warpgroupKernel) placeBoxes(c *ir.Contract, tile warpgroupTile, sizes map[string]int64, bytesL2 float64) placeBoxes {
+	read := float64((tile.m+tile.n/tile.cluster)*warpgroupLine) / bytesL2 // cycles of a stage
 	steps := math.Max(1, algebra.Estimate(lo.stepsOf(c), sizes))
 	return placeBoxes{line: warpgroupLine, turns: tile.turns, multiply: steps * math.Max(float64(tile.step), read), stores: lo.stores, facts: lo.inside(ir.RowLevel),
 		times: math.Max(1, algebra.Estimate(algebra.Product(c.Batch), sizes)), blocks: float64(lo.device.SMs)}
@@ -55,8 +56,8 @@ func (b placeBoxes) ofN(tile warpgroupTile, m []*ir.Range, sizes map[string]int6
 
 // choose divides the rows of a tile whose boxes are copied for each tap. It returns nil where the blocks of a cluster cannot
 // have an equal share.
-func (b placeBoxes) choose(x *windowTiling, sizes map[string]int64) (best []int, time float64) {
-	return b.divide(x.rows, sizes, func(tile []int) (cycles float64, ok bool) {
+func (b placeBoxes) choose(x *windowTiling, sizes map[string]int64) []int {
+	best, _ := b.divide(x.rows, sizes, func(tile []int) (cycles float64, ok bool) {
 		for d, at := range x.along {
 			if at >= 0 && tile[at]*x.steps[d] > mostTMATile {
 				return 0, false
@@ -64,6 +65,7 @@ func (b placeBoxes) choose(x *windowTiling, sizes map[string]int64) (best []int,
 		}
 		return b.multiply, sharesEqually(tile, b.cluster)
 	})
+	return best
 }
 
 // divide divides the rows of a tile among ranges, in powers of two, for the least time of all tiles. The last ranges lie side
@@ -73,8 +75,8 @@ func (b placeBoxes) divide(rows []*ir.Range, sizes map[string]int64, multiply fu
 	for d, r := range rows {
 		extents[d] = math.Max(1, algebra.Estimate(r.Extent, sizes))
 	}
-	lines := b.linesOf(rows, extents, sizes)
 	least = math.Inf(1)
+	lines := b.linesOf(rows, extents, sizes)
 	var try func(tile []int, left int, boxes float64)
 	try = func(tile []int, left int, boxes float64) {
 		d := len(extents) - 1 - len(tile)
@@ -94,6 +96,16 @@ func (b placeBoxes) divide(rows []*ir.Range, sizes map[string]int64, multiply fu
 	}
 	try(nil, b.rows, 1)
 	return best, least
+}
+
+// timeOf is the time of all tiles whose rows are divided so.
+func (b placeBoxes) timeOf(rows []*ir.Range, tile []int, sizes map[string]int64) float64 {
+	extents, boxes := make([]float64, len(rows)), 1.0
+	for d, r := range rows {
+		extents[d] = math.Max(1, algebra.Estimate(r.Extent, sizes))
+		boxes *= math.Ceil(extents[d] / float64(tile[d]))
+	}
+	return b.cycles(tile, b.multiply, b.linesOf(rows, extents, sizes)) * b.rounds(boxes)
 }
 
 // rounds is how often all blocks take a tile each, of so many boxes, at the program's default sizes, and as often again at

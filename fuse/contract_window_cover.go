@@ -269,6 +269,25 @@ func (x *covering) multiply(c *ir.Cover, tile warpgroupTile, others int, sizes m
 	return steps * max(stageCycles, float64(x.line)*max(results/coresCycle, (read+brought)/sharedCycle, brought/bytesL2))
 }
 
+// Figures of tensors that stay in the L2 cache beside what is stored: their bytes at most, and the bytes of operands that a
+// multiprocessor then gets in a cycle, measured from 41 to 55.
+const (
+	keptL2    = 32 << 20
+	bytesKept = 45
+)
+
+// bytesL2 is the bytes of operands that a multiprocessor gets from the L2 cache in a cycle.
+func (x *covering) bytesL2(sizes map[string]int64) float64 {
+	bytes := float64(x.arg.Type.Size())
+	for _, extent := range x.shape {
+		bytes *= algebra.Estimate(extent, sizes)
+	}
+	if bytes <= keptL2 {
+		return bytesKept
+	}
+	return forecast.BytesL2
+}
+
 // covered is the choice of a tile whose windows are multiplied from a cover.
 type covered struct {
 	tiles  *ir.WindowTiles
@@ -277,8 +296,9 @@ type covered struct {
 	time   float64 // of all tiles, as that of boxes
 }
 
-// coverWindows chooses the boxes of a tile whose windows are multiplied from what they cover; nil where there are none.
-func (lo warpgroupKernel) coverWindows(w *windowContract, tile warpgroupTile, b placeBoxes, sizes map[string]int64) *covered {
+// coverWindows chooses the boxes of a tile whose windows are multiplied from what they cover, if the L2 cache brings so many bytes
+// in a cycle; nil where there are none.
+func (lo warpgroupKernel) coverWindows(w *windowContract, tile warpgroupTile, b placeBoxes, sizes map[string]int64, bytesL2 float64) *covered {
 	x, name, others := w.cover, w.b.name, tile.m
 	stage := tile.m // rows of the other operand in a stage, of which blocks of a cluster bring a share each
 	if x.ofA {
@@ -290,7 +310,7 @@ func (lo warpgroupKernel) coverWindows(w *windowContract, tile warpgroupTile, b 
 			return 0, false
 		}
 		_, ok = lo.room(c, x.line, stage*x.line)
-		return x.multiply(c, tile, others, sizes, forecast.BytesL2), ok
+		return x.multiply(c, tile, others, sizes, bytesL2), ok
 	})
 	if best == nil {
 		return nil

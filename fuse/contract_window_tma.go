@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -146,35 +147,53 @@ func (lo warpgroupKernel) windowBoxes(w *windowContract, tile warpgroupTile, siz
 	if c.Taps == nil { // otherwise all batches follow each other
 		out.phases = lo.phases(c)
 	}
-	b := lo.placeBoxes(c, tile, sizes)
-	var timeA, timeB float64
-	out.a, timeA = lo.windowTiles(w.a, c.Type, b.ofM(tile), sizes)
-	out.b, timeB = lo.windowTiles(w.b, c.Type, b.ofN(tile, c.M, sizes), sizes)
-	if w.cover == nil || !covers {
-		return out
-	}
-	of, time := b.ofM(tile), timeA
-	if !w.cover.ofA {
-		tile.cluster = 1 // blocks of a cluster share tiles of the second operand, and each has a cover of its own
-		of, time = lo.placeBoxes(c, tile, sizes).ofN(tile, c.M, sizes), timeB
-	}
-	if found := lo.coverWindows(w, tile, of, sizes); found != nil && found.time < time*coverGain {
-		lo.takeCover(w, &out, tile, found, sizes)
+	b := lo.placeBoxes(c, tile, sizes, forecast.BytesL2)
+	out.a = lo.windowTiles(w.a, c.Type, b.ofM(tile), sizes)
+	out.b = lo.windowTiles(w.b, c.Type, b.ofN(tile, c.M, sizes), sizes)
+	if covers && w.cover != nil && out.a != nil && out.b != nil {
+		lo.coverBoxes(w, &out, sizes)
 	}
 	return out
+}
+
+// coverBoxes makes windows come as what they cover where that is faster than the boxes of each tap.
+func (lo warpgroupKernel) coverBoxes(w *windowContract, out *windowBoxes, sizes map[string]int64) {
+	c, tile, rate := &w.Contract, out.tile, w.cover.bytesL2(sizes)
+	sideOf := func(tile warpgroupTile) placeBoxes {
+		if b := lo.placeBoxes(c, tile, sizes, rate); !w.cover.ofA {
+			return b.ofN(tile, c.M, sizes)
+		} else {
+			return b.ofM(tile)
+		}
+	}
+	each := out.a
+	if !w.cover.ofA {
+		each = out.b
+	}
+	apart := sideOf(tile)
+	places := each.Tile
+	if places == nil {
+		places = []int{apart.rows}
+	}
+	if !w.cover.ofA {
+		tile.cluster = 1 // blocks of a cluster share tiles of the second operand, and each has a cover of its own
+	}
+	if found := lo.coverWindows(w, tile, sideOf(tile), sizes, rate); found != nil && found.time < coverGain*apart.timeOf(w.cover.rows, places, sizes) {
+		lo.takeCover(w, out, tile, found, sizes)
+	}
 }
 
 // takeCover makes windows come as what they cover, and the other operand in lines of as many channels.
 func (lo warpgroupKernel) takeCover(w *windowContract, out *windowBoxes, tile warpgroupTile, found *covered, sizes map[string]int64) {
 	c := &w.Contract
-	b := lo.placeBoxes(c, tile, sizes)
+	b := lo.placeBoxes(c, tile, sizes, forecast.BytesL2)
 	b.line = w.cover.line
 	var a, other *ir.WindowTiles
 	if w.cover.ofA {
 		a = found.tiles
-		other, _ = lo.windowTiles(w.b, c.Type, b.ofN(tile, c.M, sizes), sizes)
+		other = lo.windowTiles(w.b, c.Type, b.ofN(tile, c.M, sizes), sizes)
 	} else {
-		a, _ = lo.windowTiles(w.a, c.Type, b.ofM(tile), sizes)
+		a = lo.windowTiles(w.a, c.Type, b.ofM(tile), sizes)
 		other = found.tiles
 	}
 	if a == nil || other == nil {
@@ -220,14 +239,14 @@ func (lo warpgroupKernel) windowWarpgroup(w *windowContract, x windowBoxes, vect
 	return v, true
 }
 
-// windowTiles is how tiles of an operand of type t come, and the time of all of them: blocks of a cluster bring an equal share of
-// each. It is nil where there are no such tiles.
-func (lo warpgroupKernel) windowTiles(x *windowTiling, t ir.DType, boxes placeBoxes, sizes map[string]int64) (out *ir.WindowTiles, time float64) {
+// windowTiles is how tiles of an operand of type t come: blocks of a cluster bring an equal share of each. It is nil where there
+// are no such tiles.
+func (lo warpgroupKernel) windowTiles(x *windowTiling, t ir.DType, boxes placeBoxes, sizes map[string]int64) *ir.WindowTiles {
 	w := &ir.TMAView{Name: x.name, Arg: x.arg, Swizzle: boxes.line, TF32: t == ir.F32}
-	out = &ir.WindowTiles{View: w}
-	tile, time := boxes.choose(x, sizes)
+	out := &ir.WindowTiles{View: w}
+	tile := boxes.choose(x, sizes)
 	if tile == nil {
-		return nil, 0
+		return nil
 	}
 	if len(x.rows) > 1 {
 		out.Tile = tile
@@ -248,7 +267,7 @@ func (lo warpgroupKernel) windowTiles(x *windowTiling, t ir.DType, boxes placeBo
 			}
 		}
 		if box *= x.steps[d]; box > mostTMATile {
-			return nil, 0
+			return nil
 		}
 		w.Dims, w.Box = append(w.Dims, x.shape[d]), append(w.Box, box)
 		out.At = append(out.At, x.at[d])
@@ -261,5 +280,5 @@ func (lo warpgroupKernel) windowTiles(x *windowTiling, t ir.DType, boxes placeBo
 		w.Steps = slices.Clone(x.steps)
 		slices.Reverse(w.Steps)
 	}
-	return out, time
+	return out
 }

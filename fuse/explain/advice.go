@@ -19,9 +19,6 @@ func rewrite(g *ir.Graph, reason ir.Reason, producer, consumer *ir.Value) string
 		if !reordered(producer, consumer) {
 			return ""
 		}
-		if form.ScanOf(producer) != nil && readsBackwards(producer, consumer) {
-			return "let the scan run from the end: flip(cumsum(flip(x))) is cumsum(x, reverse=true)"
-		}
 		return "let the reader take the elements as they are computed: apply the transpose, slice or reshape between the two to the inputs, or to the result"
 	case ir.ReasonRecompute:
 		return "compute less before it is read at many points, or give it fewer readers"
@@ -50,21 +47,6 @@ func reordered(producer, consumer *ir.Value) bool {
 		read = load
 	}
 	return read != nil && !inOrder(consumer, read)
-}
-
-// readsBackwards reports whether a value reads another from the last element of an axis to the first, as through flip.
-func readsBackwards(producer, consumer *ir.Value) bool {
-	for _, load := range consumer.Loads() {
-		for _, at := range load.Args {
-			for _, axis := range consumer.Axes {
-				step, ok := ir.Stride(at, axis, ir.Facts{})
-				if load.From == producer && ok && step.IsConst(-1) {
-					return true
-				}
-			}
-		}
-	}
-	return false
 }
 
 // isWindow reports whether an index goes over neighbours: depends on an axis of the value and on one that it reduces.

@@ -151,10 +151,10 @@ func requireTrue(t *testing.T, c productCase, reason string) {
 // work for it.
 func TestReasonsOfSlowerProducts(t *testing.T) {
 	for _, c := range []struct{ program, why string }{
-		{"graph g(a: f32[4096, 128], b: f32[128, 4096]) -> (y: f32[4096, 4096]) { y = a @ b }", "256 terms of a sum on, and here are 128; @tf32"},
+		{"graph g(a: f32[4096, 96], b: f32[96, 4096]) -> (y: f32[4096, 4096]) { y = a @ b }", "takes longer than they save where a sum has 96 terms"},
 		{"graph g(a: f32[128, 4096], b: f32[4096, 4096]) -> (y: f32[128, 4096]) { y = a @ b }", "512 rows and columns on, and here are 128; @tf32"},
 		{"graph g(a: f32[1024, 4096], b: f32[4096, 1024]) -> (y: f32[1024, 1024]) { y = a @ b }", "1638400 results on, and here are 1048576; @tf32"},
-		{"graph g(a: f32[4096, 4096], b: f32[4096, 4096]) -> (y: f32[4096, 4096]) { y[i, j] = sum[k where k <= i] a[i, k] * b[k, j] }", "picks its products by a condition"},
+		{"graph g(a: f32[4096, 4096], b: f32[4096, 4096]) -> (y: f32[4096, 4096]) { y[i, j] = sum[k where k <= i + j] a[i, k] * b[k, j] }", "picks its products by a condition"},
 		{"@onekernel graph g(a: f32[4096, 4096], b: f32[4096, 4096]) -> (y: f32[4096, 4096]) { y = a @ b }", "@onekernel leaves no kernel"},
 		{"graph g(a: f64[4096, 4096], b: f64[4096, 4096]) -> (y: f64[4096, 4096]) { y = a @ b }", "a is f64: wgmma takes bf16 and f16"},
 		{"graph g(x: f32[16, 8, 128, 128], w: f32[64, 8, 3, 3]) -> (y: f32[16, 64, 126, 126]) { y = conv2d(x, w) }", "32 channels of the input and of the result on, and here are 8 and 64"},

@@ -10,16 +10,19 @@ import (
 // a tenth of the first is a margin. Beside them parts take:
 //
 //   - 1.3 ps to store a result (4 bytes on an H100), since the next tile may have to wait for it;
-//   - 4 to 10 ps to lay a number out (4096 cubed; 64 products of 1024x512 by 512x1024, which are even with cuBLAS's multiply-adds. 32 of
-//     512x1024 by 1024x2048 took 1.434 ms in parts, cuBLAS 1.323);
-//   - 5 us for two more launches.
+//   - 3.5 ps to lay a number out;
+//   - 1.8 us for two more launches, which begin before the kernels in front of them end.
+//
+// These are the figures with which the faster way is chosen for all that were timed both ways (H100, ms in parts and by multiply-adds): 1024x256 by
+// 256x2048 0.0315, 0.0361; 32 of 512x1024 by 1024x2048 1.412, 1.480; 64 of 1024x512 by 512x1024 1.392, 1.517; 1280 cubed 0.094, 0.124; 16384x128 by
+// 128x32768 1.906, 3.620, and of 192 terms 2.533, 5.024; 1024 of 512x1024 by 1024x512 27.6, 12.1, and of 256 terms 4.93, 3.28.
 //
 // So sums of 128 terms are worth it where results are many and sums of 64 are not, and no sums are where each number has few partners, as in
 // batches of products of 512x512.
 const (
 	partStored   = 96      // of each result
-	partLaid     = 384     // of each number that is laid out
-	partLaunches = 3 << 27 // of two launches
+	partLaid     = 256     // of each number that is laid out
+	partLaunches = 1 << 27 // of two launches
 )
 
 // partCosts is what multiplying in parts takes beside the multiplications, and what these save.
