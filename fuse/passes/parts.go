@@ -24,6 +24,7 @@ import (
 // Figures of products of parts. Laying an operand out costs a read of 4 and a write of 12 bytes of each element.
 const (
 	partTerms    = 6
+	partScores   = 256     // least terms of the scores of attention
 	partWork     = 1 << 28 // least multiplications of windows
 	partReuse    = 512     // least multiplications of windows for each number of the input, so that laying it out pays
 	partChannels = 32      // least channels of windows, and of the results
@@ -50,7 +51,20 @@ var termsOf = [2][partTerms]numberPart{
 // multiplyParts turns large enough products of f32 into products of bf16, whose operands hold the factors of each
 // number's terms side by side. Where sizes are symbols, the default sizes decide, and the graph then records for
 // which sizes it was rewritten.
-func multiplyParts(g *ir.Graph) { inParts(g, plainParts) }
+func multiplyParts(g *ir.Graph) {
+	var streams map[*ir.Value]bool
+	inParts(g, func(g *ir.Graph, v *ir.Value, sizes map[string]int64) *partProduct {
+		if algebra.PointsAt(v.Reduce.Ranges, sizes) < partScores { // attention multiplies f32 itself, and its scores are not written
+			if streams == nil {
+				streams = form.InStreams(g)
+			}
+			if streams[v] {
+				return nil
+			}
+		}
+		return plainParts(g, v, sizes)
+	})
+}
 
 // multiplyWindowParts does the same for products of weights with windows of an input. Their operands are laid out
 // by a later pass.
