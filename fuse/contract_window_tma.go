@@ -1,6 +1,7 @@
 package fuse
 
 import (
+	"maps"
 	"math"
 	"slices"
 
@@ -71,10 +72,10 @@ func (lo warpgroupKernel) windowWarpgroups(of ir.Contract) (out []*ir.Variant, c
 	if c.InParts() { // the last takes 64-bit offsets, which leave no registers for all the sums of a tile
 		tiles = append([]warpgroupTile{fewChannelsInParts}, tilesFor(&c, false)...)
 	}
-	boxes := make([]windowBoxes, len(tiles))
-	for i, tile := range tiles {
-		boxes[i] = lo.windowBoxes(w, tile, lo.sizes, true)
-		tiles[i] = boxes[i].counted(&c)
+	boxes := lo.allBoxes(w, tiles)
+	tiles = make([]warpgroupTile, len(boxes))
+	for i, x := range boxes {
+		tiles[i] = x.counted(&c)
 	}
 	for vector := widestStore(c); ; vector /= 2 {
 		always := false
@@ -117,6 +118,54 @@ func (lo warpgroupKernel) worthPlaces(c *ir.Contract) *ir.Expr {
 		return ir.Simplify(ir.Apply(ir.OpOr, enough, few), ir.Facts{})
 	}
 	return algebra.And(worth(c.M, c.A), worth(c.N, c.B[0]))
+}
+
+// allBoxes is the boxes of tiles of some shapes: those for the default sizes, and others for a single image if these are of several.
+func (lo warpgroupKernel) allBoxes(w *windowContract, tiles []warpgroupTile) (out []windowBoxes) {
+	for _, tile := range tiles {
+		out = append(out, lo.windowBoxes(w, tile, lo.sizes, true))
+	}
+	one := lo.oneImage(&w.Contract)
+	if one == nil {
+		return out
+	}
+	for i, tile := range tiles {
+		if x := lo.windowBoxes(w, tile, one, true); !x.sameTiles(out[i]) {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// oneImage is the default sizes with 1 for the symbols of the outermost range of places; nil if there are none.
+func (lo warpgroupKernel) oneImage(c *ir.Contract) map[string]int64 {
+	sizes, smaller := maps.Clone(lo.sizes), false
+	for _, side := range []struct {
+		o    ir.Operand
+		rows []*ir.Range
+	}{{c.A, c.M}, {c.B[0], c.N}} {
+		if read := storedRead(side.o.Value, c.Type); len(side.rows) < 2 || !lo.readsWindow(read, side.rows) {
+			continue
+		}
+		ir.Walk(side.rows[0].Extent, func(e *ir.Expr) bool {
+			if e.Op == ir.OpSym && sizes[e.Name] > 1 {
+				sizes[e.Name], smaller = 1, true
+			}
+			return true
+		})
+	}
+	if !smaller {
+		return nil
+	}
+	return sizes
+}
+
+// sameTiles reports whether two have tiles of the same boxes.
+func (x windowBoxes) sameTiles(y windowBoxes) bool {
+	same := func(a, b *ir.WindowTiles) bool {
+		return (a == nil) == (b == nil) && (a == nil || (a.Cover == nil) == (b.Cover == nil) && slices.Equal(a.Tile, b.Tile))
+	}
+	return same(x.a, y.a) && same(x.b, y.b)
 }
 
 // windowBoxes is how the operands of a windowed contraction come in tiles of one shape.

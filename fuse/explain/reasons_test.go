@@ -178,3 +178,23 @@ func TestReasonsOfSlowerProducts(t *testing.T) {
 		require.Contains(t, why[0], c.why, c.program)
 	}
 }
+
+// TestWindowsOfFewImages: tiles are boxes of places of several images where that suits the usual sizes. A program for many images
+// takes hardly longer for few than one that was written for these.
+func TestWindowsOfFewImages(t *testing.T) {
+	for _, program := range []string{
+		"@tf32 @bench(N=%d) graph g(x: f32[N, 48, 24, 24, 24], w: f32[48, 24, 3, 3, 3]) -> (y: f32[N, 24, 26, 26, 26]) { y = conv_transpose3d(x, w) }",
+		"@tf32 @bench(N=%d) graph g(x: f32[N, 48, 48, 48, 48], w: f32[48, 24, 3, 3, 3]) -> (y: f32[N, 24, 50, 50, 50]) { y = conv_transpose3d(x, w) }",
+		"@tf32 @bench(N=%d) graph g(x: f32[N, 48, 33, 33], w: f32[64, 48, 3, 5]) -> (y: f32[N, 64, 33, 33]) { y = conv2d(x, w, padding=(1, 2)) }",
+		"@bench(N=%d) graph g(x: bf16[N, 128, 8192], w: bf16[128, 128, 3]) -> (y: bf16[N, 128, 8192]) { y = conv1d(x, w, padding=1) }",
+	} {
+		for _, n := range []int64{1, 2, 5} {
+			seconds := func(usual int64) float64 {
+				x := Explain(t, fmt.Sprintf(program, usual), explain.Options{Sizes: map[string]int64{"N": n}})
+				require.NotNil(t, x.Fused.Seconds)
+				return *x.Fused.Seconds
+			}
+			require.LessOrEqual(t, seconds(64), 1.35*seconds(n), "%s at %d", program, n)
+		}
+	}
+}
