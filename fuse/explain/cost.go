@@ -101,17 +101,22 @@ func (x *explainer) points(ranges []*ir.Range, t *tally) points {
 // productRate is the operations a second of matrix products on x's device, in the way a
 // variant multiplies.
 func (x *explainer) productRate(v *ir.Variant) float64 {
+	const slower = 2 // mma.sync than wgmma
 	t := ir.Invalid
 	switch c := v.Contract; {
 	case v.Attend != nil:
 		if parts := v.Attend.Parts; parts > 0 {
-			return x.device.TensorRate / float64(parts*(parts+1)/2) / 2 // mma.sync is half as fast as wgmma
+			return x.device.TensorRate / float64(parts*(parts+1)/2) / slower
 		}
 		t = v.Attend.Type
 	case c != nil && (form.IsHalf(c.Type) || c.Unit == ir.TF32Unit || onWarpgroups(v)):
 		t = c.Type
 	}
-	return x.windowRate(v, x.multiplies(t))
+	rate := x.multiplies(t)
+	if t != ir.Invalid && x.device.Warpgroups() && !onWarpgroups(v) {
+		rate /= slower
+	}
+	return x.windowRate(v, rate)
 }
 
 // windowRate is the operations a second of a window's places, of so many where all places of its tiles are inside and
