@@ -73,3 +73,21 @@ func TestFewTilesOnGPU(t *testing.T) {
 	mustEnd(t)
 	require.Greater(t, forStrategy(t, openGPU(t, runtime.Options{}), ir.ContractWarpgroupSplitK, slices.Concat(fewTiles, drawnFewTiles(6))), 10)
 }
+
+// fewColumns are products in f32 of few rows on a side and many on the other one.
+var fewColumns = []row{
+	{name: "columns", src: `graph g(a: f32[M, K], b: f32[K, N], c: f32[N]) -> (y: f32[M, N]) { y = relu(a @ b + c) }`, sizes: [][]int64{{300, 65, 44}, {257, 132, 30}}},
+	{name: "rows, batched", src: `graph g(a: f32[B, K, M], b: f32[B, K, N]) -> (y: f32[B, M, N]) { y = einsum("bkm,bkn->bmn", a, b) }`, sizes: [][]int64{{2, 36, 29, 260}, {3, 52, 63, 131}}},
+	{name: "result transposed", src: `graph g(a: f32[M, K], b: f32[N, K]) -> (y: f32[N, M]) { y = transpose(a @ transpose(b)) }`, sizes: [][]int64{{260, 61, 40}}},
+}
+
+// TestFewColumns runs the tiles of multiply-adds that are a quarter and a half of a large one.
+func TestFewColumns(t *testing.T) {
+	t.Parallel()
+	dev := openSimulated(t, simtest.Config{Arch: "sm_90a", Order: simtest.Order{Races: true}})
+	low := func(v *ir.Variant) bool {
+		s := v.Schedule
+		return v.Strategy == ir.ContractSplitK && v.Contract.Unit == ir.FMAUnit && s.Cluster <= 1 && v.Contract.Slices == nil && max(s.TileM, s.TileN) == 128 && (min(s.TileM, s.TileN) == 32 || min(s.TileM, s.TileN) == 64)
+	}
+	require.Greater(t, forVariants(t, dev, low, fewColumns), 5)
+}

@@ -42,6 +42,26 @@ const (
 	fmaBlocks   = 4 * ir.ReferenceSMs // blocks of small tiles; a multiprocessor holds six of them
 )
 
+// lowChoices are tiles of few rows of either side, for products in f32 of many tiles: half or more of a large tile would be empty.
+// Windows have few channels of weights on the left side.
+func (lo splitKernel) lowChoices(c *ir.Contract, enough *ir.Expr) (out []splitCandidate) {
+	windowed := lo.isWindowed(c)
+	if c.Unit != ir.FMAUnit || c.Type == ir.F64 && !windowed {
+		return nil
+	}
+	for _, s := range []splitShape{lowFMA, mediumFMA} {
+		few := algebra.AtMostSize(algebra.Product(c.M), int64(s.m))
+		if windowed {
+			s.run = 0
+			out = append(out, splitCandidate{splitShape: s, splits: 1, when: algebra.And(enough, few)})
+			continue
+		}
+		out = append(out, splitCandidate{splitShape: s, splits: 1, when: algebra.And(enough, few)},
+			splitCandidate{splitShape: s.transposed(), splits: 1, when: algebra.And(enough, algebra.AtMostSize(algebra.Product(c.N), int64(s.m)))})
+	}
+	return out
+}
+
 // cutTile is a tile of a product in f32 whose columns are split over the blocks of a cluster, for a range
 // of numbers of tiles.
 type cutTile struct {

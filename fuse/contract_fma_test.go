@@ -39,6 +39,10 @@ func TestTilesOfMultiplyAdds(t *testing.T) {
 		{"sm_90a", 130, 256, 30000, "64x128, slices 44, run 128"}, // large tiles would be mostly padding
 		{"sm_90a", 16, 64, 1000000, "16x128, slices 396, run 128"},
 		{"sm_90a", 32, 64, 20000, "32x64, slices 156, run 128"},
+		{"sm_90a", 204800, 48, 512, "128x64, splits 0, run 128"},
+		{"sm_90a", 204800, 32, 512, "128x32, splits 0, run 128"},
+		{"sm_90a", 17, 204800, 512, "32x128, splits 0, run 128"},
+		{"sm_90a", 204800, 65, 512, "128x128, splits 0, run 0"},
 		{"sm_80", 4096, 4096, 8192, "128x128, splits 0, run 0"},
 		{"sm_80", 1024, 1024, 8192, "128x128, slices 4, run 0"},
 	} {

@@ -34,15 +34,3 @@ func (lo productKernel) groupChoices(c *ir.Contract, enough *ir.Expr) (out []spl
 	}
 	return out
 }
-
-// lowChoices are tiles of few rows, for weights of few channels in f32.
-func (lo productKernel) lowChoices(c *ir.Contract, enough *ir.Expr) (out []splitCandidate) {
-	if c.Unit != ir.FMAUnit || !lo.isWindowed(c) {
-		return nil
-	}
-	for _, s := range []splitShape{lowFMA, mediumFMA} {
-		s.run = 0
-		out = append(out, splitCandidate{splitShape: s, splits: 1, when: algebra.And(enough, algebra.AtMostSize(algebra.Product(c.M), int64(s.m)))})
-	}
-	return out
-}
