@@ -1,6 +1,7 @@
 package parser
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/fusec/fusec/ir"
@@ -142,7 +143,11 @@ func einsum(b *builder, args []val, span diag.Span) val {
 		kept[letter] = true
 		axes = append(axes, ranges[letter])
 	}
-	return b.contract(parts, terms, ranges, order, axes, kept, span)
+	e := &einsumTerms{parts, terms, right}
+	e.inSteps(b, ranges, order, span)
+	left = strings.Join(e.terms, "")
+	order = slices.DeleteFunc(slices.Clone(order), func(letter rune) bool { return !strings.ContainsRune(left, letter) })
+	return b.contract(e.parts, e.terms, ranges, order, axes, kept, span)
 }
 
 func (b *builder) contract(parts []*array, terms []string, ranges map[rune]*ir.Range, order []rune,
