@@ -65,8 +65,8 @@ func coverShared(v *ir.Variant) int {
 	if c == nil {
 		return 0
 	}
-	const align, barriers = 1024, 2 * 8
-	return c.Slots * ((c.Lines*lineBytes(v)+align-1)/align*align + barriers)
+	const barriers = 2 * 8
+	return c.Slots * (c.Bytes(lineBytes(v)) + barriers)
 }
 
 // coverBlocks writes the number of blocks of channels.
@@ -106,6 +106,23 @@ func (e *contractWarpgroup) eachTap(c *ir.Contract) (loops int) {
 	return last
 }
 
+// coverSides are the side of a contraction that is multiplied from a cover, and the other one, of which stages hold rows.
+func coverSides(c *ir.Contract) (covered, other windowSide) {
+	sides := windowSides(c)
+	if _, ofA := c.Cover(); ofA {
+		return sides[0], sides[1]
+	}
+	return sides[1], sides[0]
+}
+
+// coverStage is where the rows of the other operand are in the present stage.
+func coverStage(c *ir.Contract) string {
+	if _, ofA := c.Cover(); ofA {
+		return "ring.operand_b(place.stage)"
+	}
+	return "ring.operand_a(place.stage)"
+}
+
 // firstTap writes the columns of a block's first tap.
 func (e *contractWarpgroup) firstTap() {
 	cols := e.k.Cols
@@ -118,13 +135,10 @@ func (e *contractWarpgroup) firstTap() {
 
 // coverCopier writes the loop over the blocks of channels of a tile, and their taps.
 func (e *contractWarpgroup) coverCopier(c *ir.Contract) {
-	_, ofA := c.Cover()
-	sides := windowSides(c)
-	covered, other := sides[1], sides[0]
-	to, cluster := "ring.operand_a(place.stage)", 1
-	if ofA {
-		covered, other = other, covered
-		to, cluster = "ring.operand_b(place.stage)", sharingBlocks(e.v.Schedule)
+	covered, other := coverSides(c)
+	rows, cluster := e.v.Schedule.TileM, 1
+	if _, ofA := c.Cover(); ofA {
+		rows, cluster = e.v.Schedule.TileN, sharingBlocks(e.v.Schedule)
 	}
 	e.open("for (int block = 0; block < blocks; ++block, cover.advance())")
 	e.firstTap()
@@ -135,11 +149,7 @@ func (e *contractWarpgroup) coverCopier(c *ir.Contract) {
 	e.line("const unsigned full = ring.full_at(place.stage);")
 	e.line("barrier_wait(ring.empty_at(place.stage), place.parity ^ 1);")
 	e.line("barrier_expect(full, BYTES_A + BYTES_B);")
-	rows := e.v.Schedule.TileM
-	if ofA {
-		rows = e.v.Schedule.TileN
-	}
-	e.loadWindowTile(other, to, rows, cluster)
+	e.loadWindowTile(other, coverStage(c), rows, cluster)
 	e.line("place.advance();")
 	for range loops {
 		e.close()
@@ -161,16 +171,13 @@ func (e *contractWarpgroup) loadCover(s windowSide) {
 
 // coverRows writes the class that says at which line of a box a row of a tile is.
 func (e *contractWarpgroup) coverRows(c *ir.Contract) {
-	x, ofA := c.Cover()
-	tile := windowSides(c)[1].windowTiles.Tile
-	if ofA {
-		tile = windowSides(c)[0].windowTiles.Tile
-	}
+	covered, _ := coverSides(c)
+	tile, apart := covered.windowTiles.Tile, covered.windowTiles.Cover.Apart
 	var terms []string
 	inner := 1
 	for i := len(tile) - 1; i >= 0; i-- {
 		if tile[i] > 1 {
-			terms = append(terms, fmt.Sprintf("row / %d %% %d * %d", inner, tile[i], x.Apart[i]))
+			terms = append(terms, fmt.Sprintf("row / %d %% %d * %d", inner, tile[i], apart[i]))
 		}
 		inner *= tile[i]
 	}
@@ -192,11 +199,7 @@ func (e *contractWarpgroup) sumCovers(c *ir.Contract) {
 	e.line("barrier_wait(ring.full_at(place.stage), place.parity);")
 	e.hold("sums")
 	e.line("wgmma_fence();")
-	stage := "ring.operand_a(place.stage)"
-	if _, ofA := c.Cover(); ofA {
-		stage = "ring.operand_b(place.stage)"
-	}
-	e.line("multiply_tap<Element, CoverRows>(sums, %s, covers.at(cover.stage) + (%s) * LINE, block_m, last >= 0);", stage, e.s.Bare(coverOf(e.v).Tap))
+	e.line("multiply_tap<Element, CoverRows>(sums, %s, covers.at(cover.stage) + (%s) * LINE, block_m, last >= 0);", coverStage(c), e.s.Bare(coverOf(e.v).Tap))
 	e.line("wgmma_commit();")
 	e.line("wgmma_wait<1>();")
 	e.line("if (last >= 0) ring.release(last);")

@@ -116,12 +116,13 @@ func (lo warpgroupKernel) windowSplitVariants(of ir.Contract) (out []*ir.Variant
 	if w == nil || w.InParts() || w.Taps != nil {
 		return nil
 	}
+	w.cover = nil // blocks of a cluster have parts of the columns, which begin at any tap
 	for _, s := range splitTiles {
 		if s.fewRows > 0 {
 			continue
 		}
 		sizes := s.fewSizes(&w.Contract, lo.sizes)
-		boxes := lo.windowBoxes(w, s.tile(), sizes, false)
+		boxes := lo.windowBoxes(w, s.tile(), sizes)
 		v, ok := lo.windowWarpgroup(w, boxes, widestStore(w.Contract))
 		if !ok { // results are stored one by one instead
 			v, ok = lo.windowWarpgroup(w, boxes, 1)

@@ -71,10 +71,7 @@ func (b placeBoxes) choose(x *windowTiling, sizes map[string]int64) []int {
 // divide divides the rows of a tile among ranges, in powers of two, for the least time of all tiles. The last ranges lie side
 // by side in memory. A function says in how many cycles a tile is multiplied; ok is false for tiles that cannot be.
 func (b placeBoxes) divide(rows []*ir.Range, sizes map[string]int64, multiply func(tile []int) (cycles float64, ok bool)) (best []int, least float64) {
-	extents := make([]float64, len(rows))
-	for d, r := range rows {
-		extents[d] = math.Max(1, algebra.Estimate(r.Extent, sizes))
-	}
+	extents := pointsOf(rows, sizes)
 	least = math.Inf(1)
 	lines := b.linesOf(rows, extents, sizes)
 	var try func(tile []int, left int, boxes float64)
@@ -100,12 +97,20 @@ func (b placeBoxes) divide(rows []*ir.Range, sizes map[string]int64, multiply fu
 
 // timeOf is the time of all tiles whose rows are divided so.
 func (b placeBoxes) timeOf(rows []*ir.Range, tile []int, sizes map[string]int64) float64 {
-	extents, boxes := make([]float64, len(rows)), 1.0
-	for d, r := range rows {
-		extents[d] = math.Max(1, algebra.Estimate(r.Extent, sizes))
-		boxes *= math.Ceil(extents[d] / float64(tile[d]))
+	extents, boxes := pointsOf(rows, sizes), 1.0
+	for d, n := range extents {
+		boxes *= math.Ceil(n / float64(tile[d]))
 	}
 	return b.cycles(tile, b.multiply, b.linesOf(rows, extents, sizes)) * b.rounds(boxes)
+}
+
+// pointsOf is the points of each range, at least one, at some sizes.
+func pointsOf(ranges []*ir.Range, sizes map[string]int64) []float64 {
+	out := make([]float64, len(ranges))
+	for d, r := range ranges {
+		out[d] = math.Max(1, algebra.Estimate(r.Extent, sizes))
+	}
+	return out
 }
 
 // rounds is how often all blocks take a tile each, of so many boxes, at the program's default sizes, and as often again at

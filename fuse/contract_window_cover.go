@@ -20,11 +20,11 @@ type covering struct {
 	ofA      bool // of the first operand, of whose rows an instruction has 64
 	rows     []*ir.Range
 	arg      *ir.Arg
-	shape    []*ir.Expr // of all dims
+	shape    []*ir.Expr // of all dims, that of the channels too
 	first    []*ir.Expr // where a window begins; of the last dim, that of the channels, where a tap's channels begin
 	along    []int      // index of the range of rows that each dim depends on; -1 for none
 	stride   []int      // places between windows
-	taps     []*ir.Expr // places from the first tap to a tap; nil for none
+	taps     []*ir.Expr // places from the first tap to a tap
 	span     []int      // of the last tap
 	channels *ir.Expr   // elements of a tap, where the innermost columns have several taps beside their channels; nil else
 	line     int        // bytes of a place that are multiplied at a time
@@ -144,14 +144,13 @@ func (x *covering) add(lo warpgroupKernel, at *ir.Expr, own []*ir.Range) bool {
 
 // Figures of covers.
 const (
-	coverSlots  = 2       // boxes that shared memory holds at a time, at least
-	coverStages = 4       // least stages of the other operand
-	coverRows   = 64      // least rows of an instruction
-	groupLines  = 8       // rows of a group, which lie one after the other
-	mostColumns = 256     // most columns of an instruction
-	coverMost   = 3       // most boxes that shared memory holds
-	coverAlign  = 1 << 10 // bytes that a box begins at a multiple of
-	coverGain   = 0.97    // of the time without a cover, which it must be below
+	coverSlots  = 2    // boxes that shared memory holds at a time, at least
+	coverStages = 4    // least stages of the other operand
+	coverRows   = 64   // least rows of an instruction
+	groupLines  = 8    // rows of a group, which lie one after the other
+	mostColumns = 256  // most columns of an instruction
+	coverMost   = 3    // most boxes that shared memory holds
+	coverGain   = 0.97 // of the time without a cover, which it must be below
 )
 
 // of is what a tile of windows covers, whose rows are divided so among the ranges; nil where tensor cores do not find the tile's
@@ -159,11 +158,10 @@ const (
 func (x *covering) of(tile []int) *ir.Cover {
 	c := &ir.Cover{Lines: 1, Apart: make([]int, len(tile)), Tap: ir.IntConst(0), Taps: int(x.count), Channels: x.channels}
 	for d := len(x.along) - 1; d >= 0; d-- {
-		reach := x.span[d] + 1
 		if i := x.along[d]; i >= 0 {
-			reach += (tile[i] - 1) * x.stride[d]
 			c.Apart[i] = c.Lines * x.stride[d]
 		}
+		reach := x.reach(d, tile)
 		if reach > mostTMATile {
 			return nil
 		}
@@ -175,6 +173,14 @@ func (x *covering) of(tile []int) *ir.Cover {
 		return nil
 	}
 	return c
+}
+
+// reach is how many places a tile's windows cover along a dim.
+func (x *covering) reach(d int, tile []int) int {
+	if i := x.along[d]; i >= 0 {
+		return x.span[d] + 1 + (tile[i]-1)*x.stride[d]
+	}
+	return x.span[d] + 1
 }
 
 // groupRows finds which rows of a tile an instruction multiplies: their groups of eight are equally far apart. They are neighbours,
@@ -212,18 +218,13 @@ func groupRows(c *ir.Cover, tile []int, columns bool) bool {
 // where there is not room enough.
 func (lo warpgroupKernel) room(c *ir.Cover, line, stage int) (stages int, ok bool) {
 	left := lo.device.SharedBlock - 2*warpgroupStaging - warpgroupReserve
-	box := coverBytes(c, line)
+	box := c.Bytes(line)
 	c.Slots = coverSlots
 	if left-coverMost*box >= 2*coverStages*stage {
 		c.Slots = coverMost
 	}
 	stages = min(warpgroupStages, (left-c.Slots*box)/stage)
 	return stages, stages >= coverStages
-}
-
-// coverBytes is the bytes of shared memory of a box.
-func coverBytes(c *ir.Cover, line int) int {
-	return (c.Lines*line + coverAlign - 1) / coverAlign * coverAlign
 }
 
 // view is the tensor map that brings the box of a tile.
@@ -233,10 +234,7 @@ func (x *covering) view(name string, tile []int, t ir.DType, facts ir.Facts) *ir
 	for d := last; d >= 0; d-- {
 		box := x.line / t.Size()
 		if d < last {
-			box = x.span[d] + 1
-			if i := x.along[d]; i >= 0 {
-				box += (tile[i] - 1) * x.stride[d]
-			}
+			box = x.reach(d, tile)
 			w.Strides = append(w.Strides, stride)
 		}
 		w.Dims, w.Box = append(w.Dims, x.shape[d]), append(w.Box, box)

@@ -123,14 +123,14 @@ func (lo warpgroupKernel) worthPlaces(c *ir.Contract) *ir.Expr {
 // allBoxes is the boxes of tiles of some shapes: those for the default sizes, and others for a single image if these are of several.
 func (lo warpgroupKernel) allBoxes(w *windowContract, tiles []warpgroupTile) (out []windowBoxes) {
 	for _, tile := range tiles {
-		out = append(out, lo.windowBoxes(w, tile, lo.sizes, true))
+		out = append(out, lo.windowBoxes(w, tile, lo.sizes))
 	}
 	one := lo.oneImage(&w.Contract)
 	if one == nil {
 		return out
 	}
 	for i, tile := range tiles {
-		if x := lo.windowBoxes(w, tile, one, true); !x.sameTiles(out[i]) {
+		if x := lo.windowBoxes(w, tile, one); !x.sameTiles(out[i]) {
 			out = append(out, x)
 		}
 	}
@@ -189,8 +189,8 @@ func (x windowBoxes) counted(c *ir.Contract) warpgroupTile {
 	return t
 }
 
-// windowBoxes chooses the boxes for the given sizes: those of each tap, or with covers where that is faster what a tile covers.
-func (lo warpgroupKernel) windowBoxes(w *windowContract, tile warpgroupTile, sizes map[string]int64, covers bool) windowBoxes {
+// windowBoxes chooses the boxes for the given sizes: those of each tap, or what a tile covers where that is faster.
+func (lo warpgroupKernel) windowBoxes(w *windowContract, tile warpgroupTile, sizes map[string]int64) windowBoxes {
 	c := &w.Contract
 	out := windowBoxes{tile: tile, line: warpgroupLine}
 	if c.Taps == nil { // otherwise all batches follow each other
@@ -199,7 +199,7 @@ func (lo warpgroupKernel) windowBoxes(w *windowContract, tile warpgroupTile, siz
 	b := lo.placeBoxes(c, tile, sizes, forecast.BytesL2)
 	out.a = lo.windowTiles(w.a, c.Type, b.ofM(tile), sizes)
 	out.b = lo.windowTiles(w.b, c.Type, b.ofN(tile, c.M, sizes), sizes)
-	if covers && w.cover != nil && out.a != nil && out.b != nil {
+	if w.cover != nil && out.a != nil && out.b != nil {
 		lo.coverBoxes(w, &out, sizes)
 	}
 	return out
@@ -209,23 +209,19 @@ func (lo warpgroupKernel) windowBoxes(w *windowContract, tile warpgroupTile, siz
 func (lo warpgroupKernel) coverBoxes(w *windowContract, out *windowBoxes, sizes map[string]int64) {
 	c, tile, rate := &w.Contract, out.tile, w.cover.bytesL2(sizes)
 	sideOf := func(tile warpgroupTile) placeBoxes {
-		if b := lo.placeBoxes(c, tile, sizes, rate); !w.cover.ofA {
-			return b.ofN(tile, c.M, sizes)
-		} else {
+		b := lo.placeBoxes(c, tile, sizes, rate)
+		if w.cover.ofA {
 			return b.ofM(tile)
 		}
+		return b.ofN(tile, c.M, sizes)
 	}
-	each := out.a
+	apart, places := sideOf(tile), out.a.Tile
 	if !w.cover.ofA {
-		each = out.b
+		places = out.b.Tile
+		tile.cluster = 1 // blocks of a cluster share tiles of the second operand, and each has a cover of its own
 	}
-	apart := sideOf(tile)
-	places := each.Tile
 	if places == nil {
 		places = []int{apart.rows}
-	}
-	if !w.cover.ofA {
-		tile.cluster = 1 // blocks of a cluster share tiles of the second operand, and each has a cover of its own
 	}
 	if found := lo.coverWindows(w, tile, sideOf(tile), sizes, rate); found != nil && found.time < coverGain*apart.timeOf(w.cover.rows, places, sizes) {
 		lo.takeCover(w, out, tile, found, sizes)
@@ -235,21 +231,19 @@ func (lo warpgroupKernel) coverBoxes(w *windowContract, out *windowBoxes, sizes 
 // takeCover makes windows come as what they cover, and the other operand in lines of as many channels.
 func (lo warpgroupKernel) takeCover(w *windowContract, out *windowBoxes, tile warpgroupTile, found *covered, sizes map[string]int64) {
 	c := &w.Contract
-	b := lo.placeBoxes(c, tile, sizes, forecast.BytesL2)
-	b.line = w.cover.line
-	var a, other *ir.WindowTiles
+	boxes := lo.placeBoxes(c, tile, sizes, forecast.BytesL2)
+	boxes.line = w.cover.line
+	a, b := found.tiles, found.tiles
 	if w.cover.ofA {
-		a = found.tiles
-		other = lo.windowTiles(w.b, c.Type, b.ofN(tile, c.M, sizes), sizes)
+		b = lo.windowTiles(w.b, c.Type, boxes.ofN(tile, c.M, sizes), sizes)
 	} else {
-		a = lo.windowTiles(w.a, c.Type, b.ofM(tile), sizes)
-		other = found.tiles
+		a = lo.windowTiles(w.a, c.Type, boxes.ofM(tile), sizes)
 	}
-	if a == nil || other == nil {
+	if a == nil || b == nil {
 		return
 	}
 	tile.step = int64(math.Ceil(found.cycles / math.Max(1, algebra.Estimate(lo.stepsOf(c), sizes))))
-	out.tile, out.a, out.b, out.line, out.stages = tile, a, other, w.cover.line, found.stages
+	out.tile, out.a, out.b, out.line, out.stages = tile, a, b, w.cover.line, found.stages
 }
 
 // windowWarpgroup builds one variant; ok is false where nothing is written in vectors of that width, or a tile's rows cannot be

@@ -186,6 +186,12 @@ type Cover struct {
 	Channels *Expr
 }
 
+// coverAlign is the bytes of which a box begins at a multiple in shared memory.
+const coverAlign = 1 << 10
+
+// Bytes is the shared memory of a box whose lines have so many bytes.
+func (c *Cover) Bytes(line int) int { return (c.Lines*line + coverAlign - 1) / coverAlign * coverAlign }
+
 // StageLines is the lines of a pipeline stage that hold so many rows of an operand: none where its windows are multiplied from
 // what they cover.
 func (o *Operand) StageLines(rows int) int {

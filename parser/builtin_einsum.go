@@ -76,19 +76,15 @@ func (e *einsumTerms) replace(b *builder, i, j int, rest string, ranges map[rune
 		parts, terms = append(parts, e.parts[j]), append(terms, e.terms[j])
 	}
 	own := map[rune]*ir.Range{}
-	var used []rune
-	for _, letter := range order {
-		if strings.ContainsRune(strings.Join(terms, ""), letter) {
-			own[letter] = b.g.NewRange(string(letter), ranges[letter].Extent)
-			used = append(used, letter)
-		}
+	for _, letter := range lettersOf(terms...) {
+		own[letter] = b.g.NewRange(string(letter), ranges[letter].Extent)
 	}
 	var axes []*ir.Range
 	kept := map[rune]bool{}
 	for _, letter := range rest {
 		axes, kept[letter] = append(axes, own[letter]), true
 	}
-	e.parts[i], e.terms[i] = b.contract(parts, terms, own, used, axes, kept, span).arr, rest
+	e.parts[i], e.terms[i] = b.contract(parts, terms, own, order, axes, kept, span).arr, rest
 	if i != j {
 		e.parts, e.terms = append(e.parts[:j:j], e.parts[j+1:]...), append(e.terms[:j:j], e.terms[j+1:]...)
 	}

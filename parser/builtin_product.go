@@ -1,7 +1,6 @@
 package parser
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/fusec/fusec/ir"
@@ -145,11 +144,10 @@ func einsum(b *builder, args []val, span diag.Span) val {
 	}
 	e := &einsumTerms{parts, terms, right}
 	e.inSteps(b, ranges, order, span)
-	left = strings.Join(e.terms, "")
-	order = slices.DeleteFunc(slices.Clone(order), func(letter rune) bool { return !strings.ContainsRune(left, letter) })
 	return b.contract(e.parts, e.terms, ranges, order, axes, kept, span)
 }
 
+// contract is the product of tensors, summed over the letters that they have and that are not kept.
 func (b *builder) contract(parts []*array, terms []string, ranges map[rune]*ir.Range, order []rune,
 	axes []*ir.Range, kept map[rune]bool, span diag.Span) val {
 	var body *ir.Expr
@@ -165,8 +163,9 @@ func (b *builder) contract(parts []*array, terms []string, ranges map[rune]*ir.R
 		body = e
 	}
 	var folded []*ir.Range
+	left := strings.Join(terms, "")
 	for _, letter := range order {
-		if !kept[letter] {
+		if !kept[letter] && strings.ContainsRune(left, letter) {
 			folded = append(folded, ranges[letter])
 		}
 	}

@@ -19,14 +19,7 @@ func repeatBeside(g *ir.Graph) {
 	if g.OneKernel || g.Numerics == ir.Strict {
 		return
 	}
-	sizes, results, readers := algebra.DefaultSizes(g), map[*ir.Value]bool{}, map[*ir.Value][]*ir.Value{}
-	for _, v := range g.Values {
-		for _, l := range v.Loads() {
-			if of := readers[l.From]; len(of) == 0 || of[len(of)-1] != v {
-				readers[l.From] = append(of, v)
-			}
-		}
-	}
+	sizes, results, readers := algebra.DefaultSizes(g), map[*ir.Value]bool{}, readersOf(g)
 	for _, o := range g.Outputs {
 		results[o.Value] = true
 	}

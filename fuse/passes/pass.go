@@ -242,3 +242,16 @@ func DropDead(g *ir.Graph) {
 	}
 	g.Values = kept
 }
+
+// readersOf lists the values that read each value, each once.
+func readersOf(g *ir.Graph) map[*ir.Value][]*ir.Value {
+	readers := map[*ir.Value][]*ir.Value{}
+	for _, v := range g.Values {
+		for _, l := range v.Loads() {
+			if of := readers[l.From]; len(of) == 0 || of[len(of)-1] != v {
+				readers[l.From] = append(of, v)
+			}
+		}
+	}
+	return readers
+}

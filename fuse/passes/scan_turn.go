@@ -16,14 +16,7 @@ func turnScans(g *ir.Graph) {
 	if g.Numerics == ir.Strict || !slices.ContainsFunc(g.Values, func(v *ir.Value) bool { return form.ScanOf(v) != nil }) {
 		return // strict scans add up in the order that is written
 	}
-	readers, backwards := map[*ir.Value][]*ir.Value{}, &backwardReads{known: map[*ir.Range]bool{}}
-	for _, u := range g.Values {
-		for _, l := range u.Loads() {
-			if of := readers[l.From]; len(of) == 0 || of[len(of)-1] != u {
-				readers[l.From] = append(of, u)
-			}
-		}
-	}
+	readers, backwards := readersOf(g), &backwardReads{known: map[*ir.Range]bool{}}
 	for _, v := range slices.Backward(g.Values) {
 		if slices.ContainsFunc(g.Outputs, func(o ir.Output) bool { return o.Value == v }) {
 			continue
