@@ -145,6 +145,49 @@ func TestNoToleranceIsVacuous(t *testing.T) {
 	}
 }
 
+// TestWhatIsPrintedIsApplied: a result passes exactly where the printed error is within the printed tolerance, both in units in the last place and
+// relative to the element's size, though each element has a tolerance of its own.
+func TestWhatIsPrintedIsApplied(t *testing.T) {
+	random := rand.New(rand.NewPCG(2, 1))
+	for range 500 {
+		n := 1 + random.IntN(40)
+		r, got, noise := &reference{}, make([]float32, n), math.Exp(random.NormFloat64()*4-12)
+		for i := range got {
+			exact, own := random.NormFloat64()*math.Exp(2*random.NormFloat64()), noise*math.Exp(3*random.NormFloat64())
+			r.exact, r.strict = append(r.exact, exact), append(r.strict, exact+own*random.NormFloat64())
+			got[i] = float32(exact + 2*own*random.NormFloat64())
+		}
+		c := r.compare(floats(t, ir.F32, got...), 1)
+		assert.Equal(t, c.bad == 0, c.part <= 1, "noise %v", noise)
+		assert.Equal(t, c.bad == 0, c.relative <= c.tolerance*(1+1e-12), "noise %v", noise)
+		assert.Equal(t, c.bad == 0, c.worst <= (c.roundings+c.drift)*(1+1e-12), "noise %v", noise)
+	}
+
+	r := &reference{exact: slices.Repeat([]float64{1}, 20), strict: slices.Repeat([]float64{1}, 20)}
+	r.strict[3] = 1.01
+	got := slices.Repeat([]float32{1}, 20)
+	got[3] = 1.02
+	c := r.compare(floats(t, ir.F32, got...), 1)
+	assert.Zero(t, c.bad)
+	assert.InDelta(t, 0.04, c.tolerance, 1e-4)
+	assert.Contains(t, c.toleranceText(ir.F32, 1), "4 times what rounding each operation does to this element")
+}
+
+// TestIllConditionedElementsAreCounted: what roundings move by their size tells nothing, be it few elements or most.
+func TestIllConditionedElementsAreCounted(t *testing.T) {
+	for ill, counted := range map[int]int{0: 0, 1: 1, 4: 20, 20: 20} { // beyond one in ten, all others are allowed as much
+		r := &reference{exact: slices.Repeat([]float64{1}, 20), strict: slices.Repeat([]float64{1}, 20)}
+		for i := range ill {
+			r.strict[i] = 3
+		}
+		c := r.compare(floats(t, ir.F32, slices.Repeat([]float32{1}, 20)...), 1)
+		assert.Zero(t, c.bad)
+		assert.Equal(t, counted, c.illConditioned, "%d", ill)
+	}
+	c := comparison{illConditioned: 1}
+	assert.Equal(t, "1 element is too ill-conditioned to check: rounding operations moves results so far that more than 10 % of its size is allowed", c.illText())
+}
+
 // The loss of a vocabulary of one is 0 in f64, and roundings move it by more than its size: a
 // result of 0 is right all the same, and one that roundings may have made tells nothing.
 func TestExactResultsAreDecided(t *testing.T) {
