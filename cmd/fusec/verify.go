@@ -25,8 +25,9 @@ func (a *app) verify(p *fusec.Program, r *result, how checking) error {
 	length := reductionLength(g, r.args.sizes)
 	for i, o := range g.Outputs {
 		if refs[i] == nil {
-			a.ui.printf("%s %s: not checked: the interpreter would take too long at these sizes (--all lets it)\n",
-				a.ui.style(cyan, "check"), o.Name)
+			one := sampleCost(g, i, 1, r.args.sizes) * secondsAnOperation * roundingRuns
+			a.ui.printf("%s %s: not checked: the interpreter would take too long at these sizes, about %s for one element (--all lets it)\n",
+				a.ui.style(cyan, "check"), o.Name, roughTime(one))
 			continue
 		}
 		checked++
@@ -53,6 +54,9 @@ func (a *app) reportCheck(name string, got *tensor.Tensor, ref *reference, lengt
 	of := fmt.Sprintf("all %s", countOf(ref.len(), "element"))
 	if ref.len() < got.Len() {
 		of = fmt.Sprintf("%s of %s", thousands(ref.len()), countOf(got.Len(), "element"))
+	}
+	if ref.len() < ref.chosen {
+		of += fmt.Sprintf(" (%d of %s, as time ended)", ref.len(), countOf(ref.chosen, "sample"))
 	}
 	switch {
 	case c.bad > 0:
@@ -87,6 +91,7 @@ const mostUndecided = 10
 type reference struct {
 	name    string
 	points  [][]int     // nil: all elements, in order
+	chosen  int         // how many points there were to be, where time ended before all were computed
 	exact   []float64   // computed in f64 without rounding; of integers, exactly
 	strict  []float64   // with every operation rounded, as unfused; nil where not known
 	sampled [][]float64 // other results that roundings may give

@@ -93,6 +93,61 @@ func TestSampleCost(t *testing.T) {
 	assert.Len(t, samplePoints(g, 0, sizes, []int{1000, 1000}, rand.New(rand.NewPCG(1, 1))), samples)
 }
 
+// TestSharedWorkCountsOnce: elements that share reductions take no more than all elements do, however many they are, and more of them take no less.
+func TestSharedWorkCountsOnce(t *testing.T) {
+	for _, y := range []string{"attention(x @ w, x @ w, x @ w)", "softmax(x) @ w", "sort(x)", "x[argsort(x[:, 0])]", "cumsum(x, axis=0)"} {
+		g := graphOf(t, "graph g(x: f32[N, 64], w: f32[64, 64]) -> (y: f32[N, 64]) { y = "+y+" }")
+		sizes := map[string]int64{"N": 500}
+		all, before := interp.Cost(g, sizes), 0.0
+		for _, n := range []int{1, 10, 256, 500 * 64, 1 << 30} {
+			cost := sampleCost(g, 0, n, sizes)
+			assert.LessOrEqual(t, cost, all, "%s of %d", y, n)
+			assert.GreaterOrEqual(t, cost, before, "%s of %d", y, n)
+			before = cost
+		}
+		assert.Greater(t, before, all/2, y)
+	}
+}
+
+// TestSamplesEndWithTime: what is computed before the time is over is the same as what is computed without a limit, and checked; where nothing is, there is
+// no reference.
+func TestSamplesEndWithTime(t *testing.T) {
+	g := graphOf(t, "graph g(x: f32[64, 200]) -> (y: f32[64, 200], z: f32[64]) { y = softmax(x)\nz = sum(x, axis=1) }")
+	x := interp.New(ir.F32, 64, 200)
+	for i := range x.F {
+		x.F[i] = float64(i % 7)
+	}
+	points := samplePoints(g, 0, nil, []int{64, 200}, rand.New(rand.NewPCG(1, 1)))
+	var whole *reference
+	partial := 0
+	for _, asked := range []int{1 << 30, 0, 1, 20, 300} {
+		calls := 0
+		s := &sampling{graph: g, inputs: []*interp.Tensor{x}, over: func() bool { calls++; return calls > asked }}
+		ref, err := s.reference(0, points)
+		require.NoError(t, err)
+		if whole == nil {
+			whole = ref
+			require.Equal(t, len(points), ref.len())
+			continue
+		}
+		if asked == 0 {
+			require.Nil(t, ref)
+		} else if ref != nil {
+			partial++
+			assert.Less(t, ref.len(), len(points))
+			assert.Equal(t, whole.exact[:ref.len()], ref.exact)
+			assert.Equal(t, whole.strict[:ref.len()], ref.strict)
+			assert.Len(t, ref.sampled[0], ref.len())
+			assert.Equal(t, len(points), ref.chosen)
+		}
+		s.over = func() bool { return false } // the next output has its own time
+		next, err := s.reference(1, [][]int{{3}})
+		require.NoError(t, err)
+		assert.Equal(t, 1, next.len())
+	}
+	assert.Positive(t, partial)
+}
+
 func TestIndexBounds(t *testing.T) {
 	g := graphOf(t, `graph g(t: f32[V, W], i: i64[N], j: i32[N], k: i64[N]) -> (y: f32[N], z: i64[N]) {
     row = i + 0
