@@ -81,15 +81,6 @@ func (t *tally) compute(v *ir.Value, to *ir.Range, x *explainer) {
 	}
 }
 
-// sort adds the work of putting the columns of each row in order.
-func (t *tally) sort(v *ir.Variant, k *ir.Kernel, x *explainer) {
-	rows, cols := x.points(k.Rows, t), x.points(k.Cols, t)
-	keys := points{rows.n * cols.n, ir.Simplify(ir.Apply(ir.OpMul, rows.size, cols.size), ir.Facts{})}
-	if keys.n > 0 {
-		t.done(keys, Work{Flops: forecast.SortFlops(v, x.device, rows.n, cols.n) / keys.n})
-	}
-}
-
 // points is the number of points of ranges; t is unknown where that is.
 func (x *explainer) points(ranges []*ir.Range, t *tally) points {
 	size := algebra.Product(ranges)

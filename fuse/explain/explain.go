@@ -214,7 +214,7 @@ func Explain(g *ir.Graph, plan *ir.Plan, opts Options) Explanation {
 	if opts.Device.Name == "" {
 		opts.Device = ir.Devices()[0]
 	}
-	x := &explainer{device: opts.Device, graph: g, tf32: g.TF32, sizes: Sizes(g, opts.Sizes)}
+	x := &explainer{device: opts.Device, graph: g, tf32: g.TF32, sizes: Sizes(g, opts.Sizes), sorts: sorts{}}
 	plan = plan.At(x.sizes)
 	out := Explanation{Graph: g.Name, Device: opts.Device.Name, Sizes: x.sizes,
 		Kernels: []KernelNote{}, Refused: []RefusalNote{}, States: statesOf(plan)}
@@ -256,6 +256,7 @@ type explainer struct {
 	places map[*ir.Value]diag.Span
 	// readers are the first readers of the values that the compiler inserted.
 	readers map[*ir.Value]*ir.Value
+	sorts   sorts
 }
 
 func (x *explainer) kernel(k *ir.Kernel, lastBlockOf string, sum *tally) KernelNote {
@@ -289,6 +290,7 @@ func (x *explainer) kernel(k *ir.Kernel, lastBlockOf string, sum *tally) KernelN
 		cost.compute(v, to, x)
 	}
 	if chosen.Sort != nil {
+		x.sorts.add(chosen, k)
 		cost.sort(chosen, k, x)
 	}
 	cost.kernels = 1
