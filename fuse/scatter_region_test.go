@@ -25,7 +25,10 @@ func drawScatters(t *rapid.T) string {
 	var lines, full []string
 	for i := range rapid.IntRange(1, 3).Draw(t, "scatters") {
 		key := one("key", "at[k]", "at[k]", "bt[k]", "min(at[k], i32(bt[k]))", "at[(k + 1) % K]", "ct[at[k]]")
-		where := fmt.Sprintf(one("condition", "%s == v", "%s == v", "(%s == v) && m[k]", "m[k] && (v == %s)", "k < 3 && (%s == v)"), key)
+		where := fmt.Sprintf(one("condition", "%s == v", "%s == v", "(%s == v) && m[k]", "m[k] && (v == %s)", "k < 3 && (%s == v)", "(%s == v) && (ct[k] == d)"), key)
+		if own == "" {
+			where = strings.ReplaceAll(where, "ct[k] == d", "ct[k] == 2")
+		}
 		term := strings.ReplaceAll(one("term", "x[k, d]", "x[k, d] * w[k]", "w[k]", "z[bt[k], d] * x[k, d]"), ", d", at)
 		read := one("earlier", "", "", "", fmt.Sprintf(" * f%d[v%s]", i-1, own))
 		if i > 0 && read != "" {

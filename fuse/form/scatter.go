@@ -85,6 +85,28 @@ func placeOf(term *ir.Expr, rows, cols []*ir.Range) (to *ir.Range, key *ir.Expr)
 	return nil, nil
 }
 
+// A Place is a row that a condition compares with a key.
+type Place struct {
+	To             *ir.Range
+	Key, Condition *ir.Expr
+}
+
+// PlacesOf finds the rows that the parts of a condition compare with keys from memory, each once, in the order of the rows.
+func PlacesOf(where *ir.Expr, rows, cols []*ir.Range) (out []Place) {
+	compared := map[*ir.Range]bool{}
+	for _, term := range Conditions(where) {
+		to, key := placeOf(term, rows, cols)
+		if to != nil && !compared[to] && ir.Has(key, ir.OpLoad) {
+			compared[to] = true
+			out = append(out, Place{to, key, term})
+		}
+	}
+	slices.SortFunc(out, func(a, b Place) int { return slices.Index(rows, a.To) - slices.Index(rows, b.To) })
+	return slices.DeleteFunc(out, func(p Place) bool {
+		return slices.ContainsFunc(rows, func(r *ir.Range) bool { return compared[r] && ir.DependsOn(p.Key, r) })
+	})
+}
+
 // IsKey reports whether an expression may say where columns go.
 func IsKey(e *ir.Expr, cols []*ir.Range) bool {
 	return !e.Type.IsFloat() && e.Type != ir.Bool && anyOf(cols, rangesThrough(e))

@@ -27,6 +27,7 @@ var All = []Pass{
 	{Name: "conditions", Doc: "take conditions that do not depend on what is summed out of sums of products", Run: leaveConditions, On: ir.Device.TensorCores},
 	{Name: "simplify", Doc: "apply the index algebra and the rewrite table", Run: simplify},
 	{Name: "reshapes", Doc: "compute values in the shape in which windows read them", Run: reshapeForWindows, On: ir.Device.TensorCores},
+	{Name: "keys", Doc: "give scatters whose places several keys name together one axis and one key for them", Run: joinKeys},
 	{Name: "views", Doc: "substitute values that only move elements into their readers", Run: InlineViews},
 	{Name: "cse", Doc: "merge equal values", Run: mergeEqual}, // after views, so that equal values read equal values
 	{Name: "rejoin", Doc: "make one value of the parts of a product that are the same function of it", Run: rejoinParts},
