@@ -32,10 +32,8 @@ func joinKeys(g *ir.Graph) {
 // joinPlaces moves a reduction to a value with one axis for all places, which v then reads, and returns it.
 func joinPlaces(g *ir.Graph, v *ir.Value, places []form.Place) *ir.Value {
 	r := *v.Reduce
-	u := &ir.Value{Name: v.Name + "_places", Type: v.Type, Body: v.Body, Reduce: &r, Origin: v.Origin}
-	if r.Where == nil {
-		r.Where, u.Body = form.ConditionIn(r.Op, v.Body)
-	}
+	u := &ir.Value{Name: v.Name + "_places", Type: v.Type, Reduce: &r, Origin: v.Origin}
+	r.Where, u.Body = conditionAndTerm(v)
 	var to []*ir.Range
 	var keys, shape []*ir.Expr
 	for _, p := range places {
