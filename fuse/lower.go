@@ -55,6 +55,9 @@ func (ls *lowerings) lower(r *region, p *lastBlockPair) *ir.Kernel {
 	}
 	sort.Slice(lo.k.Args, func(i, j int) bool { return lo.k.Args[i].Index < lo.k.Args[j].Index })
 	if r.stream == nil && r.folded == nil && lo.order == nil {
+		if mayScatter {
+			lo.joinPlaces()
+		}
 		lo.joinRanges()
 		lo.joinPlane()
 		if mayScatter { // places may have been two ranges

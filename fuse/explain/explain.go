@@ -12,6 +12,7 @@ import (
 
 	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/fuse/forecast"
+	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
 )
@@ -284,8 +285,8 @@ func (x *explainer) kernel(k *ir.Kernel, lastBlockOf string, sum *tally) KernelN
 	}
 	for _, v := range k.Members {
 		var to *ir.Range
-		if v.Reduce != nil && chosen.Scatter != nil {
-			to = chosen.Scatter.To
+		if s := form.ScatterIn(v); s != nil && chosen.Scatter != nil {
+			to = s.To
 		}
 		cost.compute(v, to, x)
 	}

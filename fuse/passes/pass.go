@@ -27,10 +27,12 @@ var All = []Pass{
 	{Name: "conditions", Doc: "take conditions that do not depend on what is summed out of sums of products", Run: leaveConditions, On: ir.Device.TensorCores},
 	{Name: "simplify", Doc: "apply the index algebra and the rewrite table", Run: simplify},
 	{Name: "reshapes", Doc: "compute values in the shape in which windows read them", Run: reshapeForWindows, On: ir.Device.TensorCores},
+	{Name: "keys", Doc: "give scatters whose places several keys name together one axis and one key for them", Run: joinKeys},
 	{Name: "views", Doc: "substitute values that only move elements into their readers", Run: InlineViews},
 	{Name: "cse", Doc: "merge equal values", Run: mergeEqual}, // after views, so that equal values read equal values
 	{Name: "rejoin", Doc: "make one value of the parts of a product that are the same function of it", Run: rejoinParts},
 	{Name: "nested", Doc: "make one reduction of a reduction of reductions", Run: joinNested},
+	{Name: "scatter-sums", Doc: "add what goes to the same rows by the same key before it goes there", Run: addBeforeScatters},
 	{Name: "factor", Doc: "move finite factors that do not depend on the reduced ranges out of sums", Run: factorSums},
 	{Name: "factor-tiles", Doc: "move all such factors out of sums of products for tensor cores", Run: factorTiles, On: ir.Device.TensorCores},
 	{Name: "pairs", Doc: "sum products of three factors and more two at a time where that takes less work", Run: splitPairs, On: ir.Device.TensorCores},
