@@ -28,6 +28,11 @@ func (lo columnKernel) flatVariants() []*ir.Variant {
 	if len(lo.k.Cols) == 0 && lo.streams() > mostStreams {
 		vector = 1
 	}
+	if len(lo.k.Cols) == 0 && !lo.draws() { // random numbers come in vectors
+		for shared := lo.sharedWork(); vector > 1 && vector*shared > longPoints; {
+			vector /= 2
+		}
+	}
 	one := append(lo.oneGather(sections, lane, vector), lo.fewHeavy(sections, lane, vector)...)
 	halves := len(lo.k.Cols) > 0 && lo.loopsColumns(algebra.Product(lo.k.Cols)) // few columns, or a window for each row
 	flat := lo.aligned(along{sections: sections, lane: lane, vector: vector, halves: halves}, false, func(vector int) (ir.Schedule, *ir.Expr) {
@@ -62,6 +67,11 @@ func (lo columnKernel) flatVariants() []*ir.Variant {
 // mostStreams is up to how many tensors with an element for each point a thread has vectors of. A vector of eight of each of
 // 128, as in an optimizer's step for 16 small parameters, spilled 4 KiB a thread, for which the driver keeps local memory for all threads of the device.
 const mostStreams = 64
+
+// longPoints is the most work of the points that a thread computes beside each other, where each is long. NVRTC takes more than
+// proportionally longer for longer texts without loops: 0.7 s for 200 tanh and 17 s for four times as many; and each point
+// in flight holds registers, of which four points of 120 steps of a recurrence spilled 2.6 KiB a thread.
+const longPoints = 2048
 
 // storesApart is the largest stride, in elements, between results of neighbouring rows where a thread stores the
 // results of a whole window, which lie between.

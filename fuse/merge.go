@@ -54,6 +54,9 @@ func (pt *partition) mergeable(a, b *region) (*merging, *form.Refusal) {
 	if m.a, m.b, m.al, no = pt.aligned(a, b); no != nil {
 		return nil, no
 	}
+	if no = m.fitsWork(); no != nil {
+		return nil, no
+	}
 	if no = pt.keepsConvex(a, b); no != nil {
 		return nil, no
 	}

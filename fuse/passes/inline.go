@@ -131,21 +131,34 @@ func followsOne(v *ir.Value, reductions map[*ir.Value]bool) bool {
 
 // expandFitting substitutes the values of inlined that v loads, except those whose work would be repeated
 // along ranges of v on which the load does not depend.
-// What is copied to tiles as it lies stays a value.
+// What is copied to tiles as it lies stays a value. All loads of one element are substituted, or none, so that a chain of values
+// which are read several times each is cut at one value, and not at all those of its last steps.
 func expandFitting(e *ir.Expr, reader *ir.Value, inlined map[*ir.Value]form.Cost, copied map[*ir.Value][]*ir.Value, sizes map[string]int64) *ir.Expr {
-	size := form.CostOf(e).Nodes
-	return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
-		if e.Op != ir.OpLoad || isLaidOut(e, reader) || slices.Contains(copied[reader], e.From) {
-			return e
-		}
+	fits := func(e *ir.Expr) bool {
 		c, ok := inlined[e.From]
-		if !ok {
+		return ok && !isLaidOut(e, reader) && !slices.Contains(copied[reader], e.From) &&
+			!(repeats(e, reader) && c.Slots > freeSlots && !splitsDims(e.From) && !(c.Slots <= tileSlots && sharesTile(e, reader, sizes)))
+	}
+	nodes := map[uint64]int{} // by the hash of a load, what substituting all that are equal to it adds
+	for _, l := range ir.Loads(e) {
+		nodes[l.Hash()] += inlined[l.From].Nodes
+	}
+	size, taken := form.CostOf(e).Nodes, map[uint64]bool{}
+	return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
+		if e.Op != ir.OpLoad || !fits(e) {
 			return e
 		}
-		if repeats(e, reader) && c.Slots > freeSlots && !splitsDims(e.From) && !(c.Slots <= tileSlots && sharesTile(e, reader, sizes)) || size+c.Nodes > largestNodes {
-			return e
+		if at := e.Hash(); !taken[at] {
+			more, known := nodes[at]
+			if !known { // its index has changed
+				more = inlined[e.From].Nodes
+			}
+			if size+more > largestNodes {
+				return e
+			}
+			taken[at] = known
+			size += more
 		}
-		size += c.Nodes
 		return form.BodyAt(e)
 	})
 }
