@@ -3,6 +3,7 @@ package fuse
 import (
 	"slices"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -63,7 +64,7 @@ func (f *fuser) mergeParts(c *concat) {
 // concatOf makes the parts of v; nil if v is not a concatenation of values that other kernels
 // compute.
 func (pt *partition) concatOf(v *ir.Value) *concat {
-	if v.IsInput() || v.Reduce != nil || pt.updates[v] != nil || pt.checks[v] || len(pt.home[v].members) > 1 || !pt.readsLoops(v.Body) {
+	if v.IsInput() || v.Reduce != nil || pt.updates[v] != nil || pt.checks[v] || len(pt.home[v].members) > 1 || !pt.readsRegions(v.Body, isAny) {
 		return nil
 	}
 	for axis := range v.Axes {
@@ -83,7 +84,7 @@ func (pt *partition) concatBetween(cuts *axisCuts) *concat {
 	computed := make([]bool, len(pieces))
 	for i := range pieces {
 		pieces[i] = cuts.part(i, i+1)
-		computed[i] = pt.readsLoops(pieces[i].Body)
+		computed[i] = pt.readsRegions(pieces[i].Body, hasLoops) || cuts.storesRuns(pieces[i]) && pt.readsRegions(pieces[i].Body, isAny)
 	}
 	for i := 0; i < len(pieces); {
 		part, next := pieces[i], i+1
@@ -100,17 +101,25 @@ func (pt *partition) concatBetween(cuts *axisCuts) *concat {
 	return c
 }
 
-// readsLoops reports whether an expression reads what a kernel with loops of its own computes.
-func (pt *partition) readsLoops(e *ir.Expr) bool {
-	found := false
-	ir.Walk(e, func(e *ir.Expr) bool {
-		if e.Op == ir.OpLoad {
-			r := pt.home[e.From]
-			found = found || r != nil && (len(r.cols) > 0 || r.stream != nil || sortIn(r) != nil)
-		}
-		return !found
+// readsRegions reports whether an expression reads what such a region computes.
+func (pt *partition) readsRegions(e *ir.Expr, such func(*region) bool) bool {
+	return ir.Contains(e, func(e *ir.Expr) bool {
+		return e.Op == ir.OpLoad && pt.home[e.From] != nil && such(pt.home[e.From])
 	})
-	return found
+}
+
+func isAny(*region) bool { return true }
+
+// hasLoops reports whether a region has loops of its own, not only a point for each element.
+func hasLoops(r *region) bool { return len(r.cols) > 0 || r.stream != nil || sortIn(r) != nil }
+
+// sector is the bytes of memory that are written together.
+const sector = 32
+
+// storesRuns reports whether neighbouring points of a part lie beside each other in memory, so that threads with a point each store
+// whole sectors.
+func (c *axisCuts) storesRuns(part *ir.Value) bool {
+	return algebra.PointsAt(part.Axes[c.axis:], c.sizes)*float64(part.Type.Size()) >= sector
 }
 
 // insertParts puts the parts into the graph, where the concatenations read them.
