@@ -64,7 +64,7 @@ func (lo columnKernel) flatVariants() []*ir.Variant {
 	return slices.Concat(lo.interleavedVariants(sections, lane), lo.interleavingVariants(sections, lane, vector), lo.tileVariants(sections, lane), lo.groupScans(sections, lane), lo.pipelinedScans(sections, lane), one, lo.slabVariants(sections, lane, vector, words), lo.clustered(along{sections: sections, lane: lane, vector: vector, halves: halves}, words), lo.fewColumns(along{sections: sections, lane: lane, vector: vector}), lo.flattened(lo.alone(flat, sections, lane), sections, lane, vector))
 }
 
-// mostStreams is up to how many tensors with an element for each point a thread has vectors of. A vector of eight of each of
+// mostStreams is up to how many streams a thread has vectors of. A vector of eight of each of
 // 128, as in an optimizer's step for 16 small parameters, spilled 4 KiB a thread, for which the driver keeps local memory for all threads of the device.
 const mostStreams = 64
 
@@ -172,7 +172,8 @@ func (lo columnKernel) draws() bool {
 	return slices.ContainsFunc(lo.roots(), func(r root) bool { return ir.Has(*r.expr, ir.OpRandom, ir.OpRandom16) })
 }
 
-// streams is the number of tensors with an element for each point.
+// streams is the number of tensors with an element for each point; or, where it is more than threads have vectors of, that of the
+// elements that a point reads and stores: a recurrence reads and stores many of one tensor.
 func (lo columnKernel) streams() int {
 	n, points := 0, algebra.Product(lo.k.Rows)
 	for _, a := range lo.k.Args {
@@ -180,7 +181,24 @@ func (lo columnKernel) streams() int {
 			n++
 		}
 	}
+	if each := lo.accesses(); each > mostStreams {
+		return each
+	}
 	return n
+}
+
+// accesses is the number of elements that a point reads and stores, in the same tensor or not.
+func (lo columnKernel) accesses() int {
+	reads := map[uint64]bool{}
+	for _, r := range lo.roots() {
+		ir.Walk(*r.expr, func(e *ir.Expr) bool {
+			if e.Op == ir.OpRead {
+				reads[e.Hash()] = true
+			}
+			return true
+		})
+	}
+	return len(reads) + len(lo.stores)
 }
 
 // columnKernel makes the variants in which each thread owns neighbouring rows, and either loops over their columns

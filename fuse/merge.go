@@ -12,6 +12,7 @@ type fuser struct {
 	*partition
 	refused edgeRefusals
 	choices []Choice
+	stored  map[*ir.Value]bool // concatenations whose parts other kernels store
 }
 
 // mergeAll takes the most profitable legal merge until none is left. Regions are

@@ -12,8 +12,9 @@ import (
 // along one axis. Elements that no kernel computes anyway, such as those of an input, are also a part, and that part
 // gets a kernel.
 
-// mostConcatParts is the most parts of a concatenation: each is simplified, merged, and may be a launch.
-const mostConcatParts = 16
+// mostConcatParts is the most parts of a concatenation: each is simplified, merged, and is a tensor of the kernels that read the
+// whole by its parts while it is not decided who stores them.
+const mostConcatParts = mostArgs / 2
 
 // concat is a concatenation and its parts.
 type concat struct {
@@ -44,7 +45,7 @@ func (f *fuser) mergeConcats() {
 	gains := slices.DeleteFunc(slices.Clone(found), func(c *concat) bool { return f.gainOfParts(c) <= f.device.Launch/2 })
 	f.withdrawParts(slices.DeleteFunc(found, func(c *concat) bool { return slices.Contains(gains, c) }))
 	for _, c := range gains {
-		f.home[c.whole].concat = true
+		f.home[c.whole].concat, f.stored[c.whole] = true, true
 	}
 	for _, c := range gains {
 		f.mergeParts(c)
@@ -64,7 +65,7 @@ func (f *fuser) mergeParts(c *concat) {
 // concatOf makes the parts of v; nil if v is not a concatenation of values that other kernels
 // compute.
 func (pt *partition) concatOf(v *ir.Value) *concat {
-	if v.IsInput() || v.Reduce != nil || pt.updates[v] != nil || pt.checks[v] || len(pt.home[v].members) > 1 || !pt.readsRegions(v.Body, isAny) {
+	if !pt.joins(v) {
 		return nil
 	}
 	for axis := range v.Axes {
@@ -75,6 +76,11 @@ func (pt *partition) concatOf(v *ir.Value) *concat {
 		}
 	}
 	return nil
+}
+
+// joins reports whether v may be a concatenation: it is computed point by point from what kernels compute, alone in its region.
+func (pt *partition) joins(v *ir.Value) bool {
+	return !v.IsInput() && v.Reduce == nil && pt.updates[v] == nil && !pt.checks[v] && len(pt.home[v].members) == 1 && pt.readsRegions(v.Body, isAny)
 }
 
 // concatBetween makes the parts of a value between cuts. Parts next to each other that nothing else computes are one.

@@ -13,11 +13,12 @@ import (
 // memory-bound kernel on any supported GPU has at least 40 slots to spare for
 // each 4-byte element it moves.
 const (
-	cheapSlots   = 40  // most slots of a value that every reader computes again
-	freeSlots    = 12  // most slots of a value that is computed again for every point of a larger reader
-	tileSlots    = 80  // most slots of a value that is computed again for a tile of a larger reader
-	tilePoints   = 64  // most points of the reader that share a tile and use one such element
-	largestNodes = 300 // most nodes of an expression after substitution
+	cheapSlots   = 40   // most slots of a value that every reader computes again
+	freeSlots    = 12   // most slots of a value that is computed again for every point of a larger reader
+	tileSlots    = 80   // most slots of a value that is computed again for a tile of a larger reader
+	tilePoints   = 64   // most points of the reader that share a tile and use one such element
+	largestNodes = 300  // most nodes of an expression after substitution
+	joinedNodes  = 4096 // most nodes of one that picks among parts by the place, of which a point needs one part
 )
 
 // inlineCheap substitutes pointwise values into their readers where computing
@@ -144,6 +145,13 @@ func expandFitting(e *ir.Expr, reader *ir.Value, inlined map[*ir.Value]form.Cost
 		nodes[l.Hash()] += inlined[l.From].Nodes
 	}
 	size, taken := form.CostOf(e).Nodes, map[uint64]bool{}
+	joins := picksByPlace(e)
+	most := func(from *ir.Value) int {
+		if joins && picksByPlace(from.Body) {
+			return joinedNodes
+		}
+		return largestNodes
+	}
 	return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
 		if e.Op != ir.OpLoad || !fits(e) {
 			return e
@@ -153,7 +161,7 @@ func expandFitting(e *ir.Expr, reader *ir.Value, inlined map[*ir.Value]form.Cost
 			if !known { // its index has changed
 				more = inlined[e.From].Nodes
 			}
-			if size+more > largestNodes {
+			if size+more > most(e.From) {
 				return e
 			}
 			taken[at] = known
@@ -161,6 +169,11 @@ func expandFitting(e *ir.Expr, reader *ir.Value, inlined map[*ir.Value]form.Cost
 		}
 		return form.BodyAt(e)
 	})
+}
+
+// picksByPlace reports whether an expression is one of two, by its place alone, as an element of a concatenation is.
+func picksByPlace(e *ir.Expr) bool {
+	return e.Op == ir.OpSelect && !ir.Has(e.Args[0], ir.OpLoad)
 }
 
 // repeats reports whether reader evaluates the load more than once for an element: some range of the
