@@ -106,6 +106,10 @@ func TestPassesKeepResults(t *testing.T) {
 			y = attention(q, concat(keys, k, axis=1)[:, none], concat(values, v, axis=1)[:, none])
 		}`},
 		passCase{name: "chains", src: chainProgram},
+		passCase{name: "picked parts", src: `graph g(a: f32[N, M], s: f32[N, M]) -> (y: f32[N, M]) {
+			p = stack(a * s, exp(a), s, axis=1)
+			y = sum(f32((i32(floor(a)) % 3)[:, none] == i32(iota(3))[:, none]) * p, axis=1)
+		}`},
 		passCase{name: "median", src: `graph g(x: f32[N, M]) -> (y: f32[N]) { y = median(x) }`}) {
 		sources[c.name] = c.src
 	}

@@ -31,6 +31,7 @@ var All = []Pass{
 	{Name: "views", Doc: "substitute values that only move elements into their readers", Run: InlineViews},
 	{Name: "cse", Doc: "merge equal values", Run: mergeEqual}, // after views, so that equal values read equal values
 	{Name: "rejoin", Doc: "make one value of the parts of a product that are the same function of it", Run: rejoinParts},
+	{Name: "unroll", Doc: "write short reductions over the parts of a concatenation as expressions of the parts", Run: unrollParts},
 	{Name: "nested", Doc: "make one reduction of a reduction of reductions", Run: joinNested},
 	{Name: "scatter-sums", Doc: "add what goes to the same rows by the same key before it goes there", Run: addBeforeScatters},
 	{Name: "factor", Doc: "move finite factors that do not depend on the reduced ranges out of sums", Run: factorSums},
