@@ -45,6 +45,7 @@ var All = []Pass{
 	{Name: "window-sums", Doc: "cut long sums over windows with few results into partial ones", Run: splitWindowSums, On: ir.Device.TensorCores},
 	{Name: "windows", Doc: "lay operands of convolutions out with their channels last", Run: layWindows, On: ir.Device.TensorCores},
 	{Name: "inline", Doc: "substitute cheap producers into their readers", Run: inlineCheap},
+	{Name: "components", Doc: "compute short reductions, term by term, in the reductions that read them, where that takes less time than memory does", Run: spreadComponents},
 	{Name: "scan-directions", Doc: "scan in the other direction where all readers go backwards", Run: turnScans},
 	{Name: "guards", Doc: "make guards of factors of the conditions of large products that have rows of one factor", Run: guardFactors, On: ir.Device.TensorCores},
 	{Name: "places", Doc: "compute what follows the sums of phases where these are", Run: placePhases},
