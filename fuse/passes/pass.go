@@ -33,6 +33,7 @@ var All = []Pass{
 	{Name: "nested", Doc: "make one reduction of a reduction of reductions", Run: joinNested},
 	{Name: "factor", Doc: "move finite factors that do not depend on the reduced ranges out of sums", Run: factorSums},
 	{Name: "factor-tiles", Doc: "move all such factors out of sums of products for tensor cores", Run: factorTiles, On: ir.Device.TensorCores},
+	{Name: "scales", Doc: "multiply the sums of products, not an operand that is in memory without them, by constants", Run: scaleSums, On: ir.Device.TensorCores},
 	{Name: "pairs", Doc: "sum products of three factors and more two at a time where that takes less work", Run: splitPairs, On: ir.Device.TensorCores},
 	{Name: "digits", Doc: "give products of windows behind a reshape a range for each place of a window", Run: splitDigits, On: ir.Device.TensorCores},
 	{Name: "groups", Doc: "give the groups of convolutions an axis of their own", Run: splitGroups, On: ir.Device.TensorCores},
