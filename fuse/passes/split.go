@@ -98,6 +98,9 @@ func (s *splitter) split(v *ir.Value) []*ir.Value {
 	if chunk == 0 {
 		return nil
 	}
+	if parts := s.splitByRows(v); parts != nil {
+		return parts
+	}
 	if c := s.rowChunks(v, together); c != nil {
 		return splitReduction(s.g, v, *c)
 	}
