@@ -221,6 +221,9 @@ func (lo *kernel) uniform(guard *ir.Expr, lane *ir.Range, vector int, offer *alg
 	case ir.OpLt:
 		gap := ir.Simplify(ir.Apply(ir.OpSub, guard.Args[0], guard.Args[1]), offer.Facts)
 		return offer.Holds(func(f ir.Facts) bool { return algebra.Contiguous(gap, lane, int64(vector), f) })
+	case ir.OpLe: // the opposite of a comparison the other way round
+		gap := ir.Simplify(ir.Apply(ir.OpSub, guard.Args[1], guard.Args[0]), offer.Facts)
+		return offer.Holds(func(f ir.Facts) bool { return algebra.Contiguous(gap, lane, int64(vector), f) })
 	}
 	return false
 }

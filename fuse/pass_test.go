@@ -196,6 +196,12 @@ var passTable = []passCase{
 		b[v: 4] = sum[k: 5 where at[k] == v] w[k]
 		y = a + z - b }`,
 		`a_2[v: 4] = sum[k: 5 where v == index(at[k])] exp(x[k]) - w[k]; y[i] = a_2[i] + z[i]`},
+	{"what is costly and depends on few axes is computed once", `graph g(x: bf16[64, 4096, 64], a: f32[4096, 64]) -> (y: bf16[64, 4096, 64]) {
+		y = bf16(f32(x) * cos(a) - f32(x) * sin(a)) }`,
+		`y_repeated[j, k] = cos(a[j, k]); y_repeated_2[j, k] = sin(a[j, k]); ` +
+			`y[i, j, k] = bf16(f32(x[i, j, k]) * y_repeated[j, k] - f32(x[i, j, k]) * y_repeated_2[j, k])`},
+	{"what takes no longer than memory stays", `graph g(x: f32[64, 4096, 64], a: f32[4096, 64]) -> (y: f32[64, 4096, 64]) { y = x * cos(a) }`,
+		`y[i, j, k] = x[i, j, k] * cos(a[j, k])`},
 	{"an extent that a constraint simplifies", `graph g(x: f32[N, C]) -> (y: f32[N, C / 2 * 2]) {
 		y = reshape(exp(reshape(x, N, C / 2, 2)), N, C / 2 * 2) }`,
 		`require(C == C / 2 * 2, "reshape of x, f32[N, C], to [N, C / 2, 2] needs C == C / 2 * 2"); ` +
@@ -258,8 +264,8 @@ var passTable = []passCase{
 	{"sums that others read too are two", `graph g(x: f32[N, 5, 7]) -> (y: f32[N], z: f32[N, 5]) { z = sum(x, axis=-1)
 		y = sum(z, axis=-1) }`,
 		`z[i, j] = sum[k: 7] x[i, j, k]; y[i] = sum[j: 5] z[i, j]`},
-	{"a sum of a product is two", `graph g(a: f32[N, 8], b: f32[8, M]) -> (y: f32[M]) { y = sum(a @ b, axis=0) }`,
-		`matmul[i, j] = sum[k: 8] a[i, k] * b[k, j]; y_part[i: (N + 255) / 256, j] = sum[i_2: 256 where i * 256 + i_2 < N] matmul[i * 256 + i_2, j]; y[j] = sum[i_chunk: (N + 255) / 256] y_part[i_chunk, j]`},
+	{"a sum of a product is two", `graph g(a: f32[N, 32], b: f32[32, M]) -> (y: f32[M]) { y = sum(a @ b, axis=0) }`,
+		`matmul[i, j] = sum[k: 32] a[i, k] * b[k, j]; y_part[i: (N + 255) / 256, j] = sum[i_2: 256 where i * 256 + i_2 < N] matmul[i * 256 + i_2, j]; y[j] = sum[i_chunk: (N + 255) / 256] y_part[i_chunk, j]`},
 	{"windows over each other of sums are two", `graph g(x: f32[N, 16]) -> (y: f32[N, 8]) {
 		s[i, j: 12] = sum[k: 5] x[i, j + k]
 		y[i, j: 8] = sum[k: 5] s[i, j + k] }`,

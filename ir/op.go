@@ -266,8 +266,8 @@ var ops = [numOps]OpInfo{
 	OpErf:   {Name: "erf", Arity: 1, On: OnFloat, Cost: 20, Special: 1, Doc: "error function", Float: float1(math.Erf)},
 	OpErfc:  {Name: "erfc", Arity: 1, On: OnFloat, Cost: 24, Special: 2, Doc: "1 - erf(x)", Float: float1(math.Erfc)},
 
-	OpSin:   {Name: "sin", Arity: 1, On: OnFloat, Cost: 20, Doc: "sine", Float: float1(math.Sin)},
-	OpCos:   {Name: "cos", Arity: 1, On: OnFloat, Cost: 20, Doc: "cosine", Float: float1(math.Cos)},
+	OpSin:   {Name: "sin", Arity: 1, On: OnFloat, Cost: 36, Doc: "sine", Float: float1(math.Sin)},
+	OpCos:   {Name: "cos", Arity: 1, On: OnFloat, Cost: 36, Doc: "cosine", Float: float1(math.Cos)},
 	OpTan:   {Name: "tan", Arity: 1, On: OnFloat, Cost: 30, Special: 1, Doc: "tangent", Float: float1(math.Tan)},
 	OpAsin:  {Name: "asin", Arity: 1, On: OnFloat, Cost: 20, Special: 1, Doc: "inverse sine", Float: float1(asin)},
 	OpAcos:  {Name: "acos", Arity: 1, On: OnFloat, Cost: 20, Special: 1, Doc: "inverse cosine", Float: float1(acos)},

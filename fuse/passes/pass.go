@@ -48,6 +48,7 @@ var All = []Pass{
 	{Name: "window-parts", Doc: "multiply f32 in convolutions as sums of parts of bf16", Run: multiplyWindowParts, On: ir.Device.Warpgroups},
 	{Name: "window-sums", Doc: "cut long sums over windows with few results into partial ones", Run: splitWindowSums, On: ir.Device.TensorCores},
 	{Name: "windows", Doc: "lay operands of convolutions out with their channels last", Run: layWindows, On: ir.Device.TensorCores},
+	{Name: "repeated", Doc: "compute costly expressions that depend on few axes once, not at each point", Run: separateRepeated, On: ir.Device.TensorCores},
 	{Name: "inline", Doc: "substitute cheap producers into their readers", Run: inlineCheap},
 	{Name: "components", Doc: "compute short reductions, term by term, in the reductions that read them, where that takes less time than memory does", Run: spreadComponents},
 	{Name: "scan-directions", Doc: "scan in the other direction where all readers go backwards", Run: turnScans},
