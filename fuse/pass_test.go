@@ -196,6 +196,9 @@ var passTable = []passCase{
 		b[v: 4] = sum[k: 5 where at[k] == v] w[k]
 		y = a + z - b }`,
 		`a_2[v: 4] = sum[k: 5 where v == index(at[k])] exp(x[k]) - w[k]; y[i] = a_2[i] + z[i]`},
+	{"what has the same key is reduced before it goes there", `graph g(at: i64[999], x: f32[99, 999, 2], m: bool[99]) -> (y: f32[50, 2]) {
+		y[v: 50, d: 2] = max[n: 99, k: 999 where (at[k] == v) & m[n]] x[n, k, d] }`,
+		`y_first[k, d] = max[n: 99 where m[n]] x[n, k, d]; y[v: 50, d] = max[k: 999 where v == index(at[k])] y_first[k, d]`},
 	{"an extent that a constraint simplifies", `graph g(x: f32[N, C]) -> (y: f32[N, C / 2 * 2]) {
 		y = reshape(exp(reshape(x, N, C / 2, 2)), N, C / 2 * 2) }`,
 		`require(C == C / 2 * 2, "reshape of x, f32[N, C], to [N, C / 2, 2] needs C == C / 2 * 2"); ` +

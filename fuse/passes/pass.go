@@ -35,6 +35,7 @@ var All = []Pass{
 	{Name: "nested", Doc: "make one reduction of a reduction of reductions", Run: joinNested},
 	{Name: "scatter-sums", Doc: "add what goes to the same rows by the same key before it goes there", Run: addBeforeScatters},
 	{Name: "factor", Doc: "move finite factors that do not depend on the reduced ranges out of sums", Run: factorSums},
+	{Name: "scatter-ranges", Doc: "reduce over ranges that the key of a scatter does not depend on before what is left goes to its place", Run: reduceBeforeScatters},
 	{Name: "factor-tiles", Doc: "move all such factors out of sums of products for tensor cores", Run: factorTiles, On: ir.Device.TensorCores},
 	{Name: "scales", Doc: "multiply the sums of products, not an operand that is in memory without them, by constants", Run: scaleSums, On: ir.Device.TensorCores},
 	{Name: "pairs", Doc: "sum products of three factors and more two at a time where that takes less work", Run: splitPairs, On: ir.Device.TensorCores},
