@@ -33,6 +33,7 @@ var All = []Pass{
 	{Name: "rejoin", Doc: "make one value of the parts of a product that are the same function of it", Run: rejoinParts},
 	{Name: "unroll", Doc: "write short reductions over the parts of a concatenation as expressions of the parts", Run: unrollParts},
 	{Name: "nested", Doc: "make one reduction of a reduction of reductions", Run: joinNested},
+	{Name: "separate", Doc: "reduce large windows that overlap along one axis after the other", Run: separateWindows},
 	{Name: "scatter-sums", Doc: "add what goes to the same rows by the same key before it goes there", Run: addBeforeScatters},
 	{Name: "factor", Doc: "move finite factors that do not depend on the reduced ranges out of sums", Run: factorSums},
 	{Name: "scatter-ranges", Doc: "reduce over ranges that the key of a scatter does not depend on before what is left goes to its place", Run: reduceBeforeScatters},
