@@ -202,6 +202,14 @@ var passTable = []passCase{
 			`y[i, j, k] = bf16(f32(x[i, j, k]) * y_repeated[j, k] - f32(x[i, j, k]) * y_repeated_2[j, k])`},
 	{"what takes no longer than memory stays", `graph g(x: f32[64, 4096, 64], a: f32[4096, 64]) -> (y: f32[64, 4096, 64]) { y = x * cos(a) }`,
 		`y[i, j, k] = x[i, j, k] * cos(a[j, k])`},
+	{"what has the same key is reduced before it goes there", `graph g(at: i64[999], x: f32[99, 999, 2], m: bool[99]) -> (y: f32[50, 2]) {
+		y[v: 50, d: 2] = max[n: 99, k: 999 where (at[k] == v) & m[n]] x[n, k, d] }`,
+		`y_first[k, d] = max[n: 99 where m[n]] x[n, k, d]; y[v: 50, d] = max[k: 999 where v == index(at[k])] y_first[k, d]`},
+	{"the border of a negative is that of its operand", `graph g(x: f32[N, 99]) -> (y: f32[N, 99]) { y = max_pool1d(-x, 3, stride=1, padding=1) }`,
+		`y[i, p: 99] = max[i_2: 3] -(x[i, p + i_2 - 1] else inf)`},
+	{"large windows are reduced along one axis after the other", `graph g(x: f32[N, 99, 99]) -> (y: f32[N, 99, 99]) { y = max_pool2d(-x, 9, stride=1, padding=4) }`,
+		`y_across[i, p: 99, q_at] = max[i_2: 9] -(x[i, p + i_2 - 4, q_at] else inf); ` +
+			`y[i, p, q: 99] = max[j: 9] y_across[i, p, q + j - 4] else -inf`},
 	{"an extent that a constraint simplifies", `graph g(x: f32[N, C]) -> (y: f32[N, C / 2 * 2]) {
 		y = reshape(exp(reshape(x, N, C / 2, 2)), N, C / 2 * 2) }`,
 		`require(C == C / 2 * 2, "reshape of x, f32[N, C], to [N, C / 2, 2] needs C == C / 2 * 2"); ` +

@@ -25,6 +25,7 @@ func (lo scatterKernel) histograms(sections []*ir.Section) []*ir.Variant {
 	lanes, to := algebra.Product(s.Lanes(lo.k.Rows)), s.To.Extent
 	when := algebra.And(algebra.AtLeastSize(lanes, 1), algebra.AtMostSize(lanes, forecast.HistogramLanes))
 	when = algebra.And(when, algebra.And(algebra.AtLeastSize(to, forecast.HistogramPlaces), algebra.AtMostSize(to, math.MaxInt32)))
+	when = algebra.And(when, lo.scatterPays())
 	bytes := 0
 	for _, f := range sections[0].Folds {
 		bytes += forecast.RunningBytes(f.Op, f.Result.Type)

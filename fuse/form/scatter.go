@@ -180,7 +180,7 @@ func ConditionIn(op ir.Monoid, term *ir.Expr) (where, body *ir.Expr) {
 	case inner.Op == ir.OpSelect && inner.Args[2].Op == ir.OpConst &&
 		ir.Equal(ir.Cast(inner.Args[2], term.Type), op.Identity(term.Type)):
 		return inner.Args[0], ir.Cast(inner.Args[1], term.Type)
-	case inner.Type == ir.Bool && op == ir.Sum && !term.Type.IsFloat():
+	case inner.Type == ir.Bool && op == ir.Sum && term.Type != ir.Bool:
 		return inner, ir.Num(term.Type, 1)
 	}
 	return nil, term

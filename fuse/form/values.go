@@ -46,9 +46,17 @@ func BodyAt(load *ir.Expr) *ir.Expr {
 }
 
 // filledView writes a choice, between an element of a view and a fill, as one load with that fill. So the padding
-// of a convolution stays a bound of its input, even if its groups of channels are a view of that. It is nil if
-// the body is not such a choice, or if the condition excludes elements that exist.
+// of a convolution stays a bound of its input, even if its groups of channels are a view of that. A negated view is loaded with the
+// negated fill, as in erosion by the maxima of a negative. It is nil if the body is not such a choice, or if the condition excludes
+// elements that exist.
 func filledView(body, guard, fill *ir.Expr) *ir.Expr {
+	if body.Op == ir.OpNeg && body.Type.IsFloat() && fill.Op == ir.OpConst && fill.Val != 0 { // 0 would become -0
+		inner := filledView(body.Args[0], guard, ir.Num(body.Type, -fill.Val))
+		if inner == nil {
+			return nil
+		}
+		return ir.Apply(ir.OpNeg, inner).At(body.Span)
+	}
 	if body.Op != ir.OpLoad || body.Type != fill.Type || body.Fill != nil && !ir.Equal(body.Fill, fill) {
 		return nil
 	}

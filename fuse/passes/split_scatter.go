@@ -59,9 +59,13 @@ func histogramChunks(v *ir.Value, s *ir.Scatter) chunks {
 	for _, b := range s.Batch {
 		tiles = ir.Apply(ir.OpMul, tiles, ir.Apply(ir.OpMax, b.Extent, ir.IntConst(1)))
 	}
-	parts := ir.Apply(ir.OpFloorDiv, ir.IntConst(forecast.HistogramGrid), tiles)
-	parts = ir.Apply(ir.OpMax, ir.Apply(ir.OpMin, parts, algebra.SomeOf(outer, forecast.HistogramLeast)), ir.IntConst(1))
-	size := ir.Apply(ir.OpAdd, ir.Apply(ir.OpFloorDiv, outer, parts), ir.IntConst(1))
+	parts, most, last := ir.Apply(ir.OpFloorDiv, ir.IntConst(forecast.HistogramGrid), tiles), algebra.SomeOf(outer, forecast.HistogramLeast), outer
+	if len(v.Reduce.Ranges) > 1 { // a chunk may be few points of the outermost range, with many columns each
+		columns := algebra.SomeOf(algebra.Product(v.Reduce.Ranges), forecast.HistogramLeast)
+		most, last = ir.Apply(ir.OpMin, outer, columns), ir.Apply(ir.OpSub, outer, ir.IntConst(1))
+	}
+	parts = ir.Apply(ir.OpMax, ir.Apply(ir.OpMin, parts, most), ir.IntConst(1))
+	size := ir.Apply(ir.OpAdd, ir.Apply(ir.OpFloorDiv, last, parts), ir.IntConst(1))
 	return chunks{ir.Simplify(size, ir.Facts{}), ir.Simplify(parts, ir.Facts{})}
 }
 

@@ -36,7 +36,7 @@ func (s *splitter) wholeRows() map[*ir.Value]bool {
 // alongRow is the largest load of a reduction over rows that clusters can keep, aligned at the default
 // sizes to vectors along the last reduced range; nil where there is none.
 func (s *splitter) alongRow(v *ir.Value) *ir.Expr {
-	if v.Reduce == nil || v.Reduce.Op.IsArg() || v.Reduce.Rank != nil || v.Reduce.Where != nil || form.ScanOf(v) != nil {
+	if v.Reduce == nil || v.Reduce.Op.IsArg() || v.Reduce.Rank != nil || form.ConditionOf(v) != nil || form.ScanOf(v) != nil {
 		return nil
 	}
 	var largest *ir.Expr
