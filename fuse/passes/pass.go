@@ -29,6 +29,7 @@ var All = []Pass{
 	{Name: "reshapes", Doc: "compute values in the shape in which windows read them", Run: reshapeForWindows, On: ir.Device.TensorCores},
 	{Name: "views", Doc: "substitute values that only move elements into their readers", Run: InlineViews},
 	{Name: "cse", Doc: "merge equal values", Run: mergeEqual}, // after views, so that equal values read equal values
+	{Name: "crop", Doc: "compute of a value what is read of it, where that is a point or a small part of an axis", Run: cropValues},
 	{Name: "rejoin", Doc: "make one value of the parts of a product that are the same function of it", Run: rejoinParts},
 	{Name: "nested", Doc: "make one reduction of a reduction of reductions", Run: joinNested},
 	{Name: "factor", Doc: "move finite factors that do not depend on the reduced ranges out of sums", Run: factorSums},
