@@ -34,7 +34,7 @@ var All = []Pass{
 	{Name: "nested", Doc: "make one reduction of a reduction of reductions", Run: joinNested},
 	{Name: "factor", Doc: "move finite factors that do not depend on the reduced ranges out of sums", Run: factorSums},
 	{Name: "factor-tiles", Doc: "move all such factors out of sums of products for tensor cores", Run: factorTiles, On: ir.Device.TensorCores},
-	{Name: "pairs", Doc: "sum products of three factors and more two at a time where that takes less work", Run: splitPairs, On: ir.Device.TensorCores},
+	{Name: "pairs", Doc: "sum products of three factors and more two at a time, and sums of products a side ahead, where that takes less work", Run: splitPairs, On: ir.Device.TensorCores},
 	{Name: "digits", Doc: "give products of windows behind a reshape a range for each place of a window", Run: splitDigits, On: ir.Device.TensorCores},
 	{Name: "groups", Doc: "give the groups of convolutions an axis of their own", Run: splitGroups, On: ir.Device.TensorCores},
 	{Name: "axes", Doc: "give sums of products that know a place by its quotient and remainder an axis for each", Run: splitAxes},
