@@ -63,11 +63,17 @@ func warpgroupPreludes(_ *ir.Kernel, v *ir.Variant) string {
 	if interleaves(v) {
 		text += skeleton.Text("interleave")
 	}
+	if v.Contract.Between != nil {
+		text += skeleton.Text("between")
+	}
 	return text
 }
 
 // warpgroupLane is the range along which vectors of results run.
-func warpgroupLane(_ *ir.Kernel, v *ir.Variant) *ir.Range { return v.Contract.N[len(v.Contract.N)-1] }
+func warpgroupLane(_ *ir.Kernel, v *ir.Variant) *ir.Range {
+	stored := v.Contract.Stored()
+	return stored[len(stored)-1]
+}
 
 // copier writes the loop of the one thread that copies: it fills stages as they become empty.
 func (e *contractWarpgroup) copier(c *ir.Contract) {
@@ -102,6 +108,7 @@ func (e *contractWarpgroup) copier(c *ir.Contract) {
 
 // endCopier closes the loops of the thread that copies.
 func (e *contractWarpgroup) endCopier() {
+	e.endSums(e.v.Contract)
 	e.close()
 	e.close()
 	e.close()
@@ -216,12 +223,13 @@ func (e *contractWarpgroup) multiplier(c *ir.Contract) {
 	e.goTo(c)
 	e.stepsOfTile(c)
 	e.tileBases(c)
+	e.laneBase(c)
 	if c.Product == nil {
 		e.prefetches(c)
 	} else {
 		e.warpgroupRows(c)
 	}
-	e.line("%s sums[BLOCKS_M][TILE_N / 2] = {};", totalType(c.Type))
+	e.line("%s %s[BLOCKS_M][TILE_N / 2] = {};", totalType(c.Type), e.allSums(c))
 	e.line("[[maybe_unused]] int last = 0;")
 	e.open("if constexpr (TURNS > 1)")
 	e.line("barrier_wait(ring.turn_at(turn), turn_parity);")
@@ -270,6 +278,10 @@ func (e *contractWarpgroup) sumStages(c *ir.Contract) {
 		e.line(othersTurn)
 		return
 	}
+	if c.Between != nil {
+		e.sumStagesBetween(c)
+		return
+	}
 	e.line(keptLoop)
 	e.open("for (int step = 0; step < steps; ++step, place.advance())")
 	e.line("barrier_wait(ring.full_at(place.stage), place.parity);")
@@ -284,6 +296,10 @@ func (e *contractWarpgroup) sumStages(c *ir.Contract) {
 	e.line(othersTurn)
 	e.line("wgmma_wait<0>();")
 	e.hold("sums")
+	if c.NoTaps {
+		e.line("if (steps > 0) ring.release(last);")
+		return
+	}
 	e.line("ring.release(last);")
 }
 
@@ -333,7 +349,7 @@ func manySums(v *ir.Variant) bool {
 	if s.Turns > 1 || s.SplitK > 1 {
 		groups = 1
 	}
-	return s.TileM*s.TileN/(128*groups) > 128
+	return s.TileM*s.TileN*v.Contract.SumsEach()/(128*groups) > 128
 }
 
 // sharingBlocks is the blocks of a cluster that copy a share of each tile of B for all of them; those that split the columns

@@ -21,7 +21,11 @@ func (e *contractWarpgroup) warpgroupEpilogue(c *ir.Contract) {
 	e.tileChunks(fmt.Sprintf("STAGED / %d", len(c.B)), unroll)
 	convertShared := e.prefetchReads(c)
 	e.line("__syncwarp();")
-	e.line("stage_chunk<CHUNK>(staging, sums, block, chunk);")
+	if c.Between != nil {
+		e.line("stage_between<CHUNK>(staging, sums, block, chunk);")
+	} else {
+		e.line("stage_chunk<CHUNK>(staging, sums, block, chunk);")
+	}
 	e.line("__syncwarp();")
 	convertShared()
 	uses := append(definitions(e.rowLocalsOf(row)), sectionRoots(row)...)
@@ -80,9 +84,10 @@ func (e *contractWarpgroup) tileChunks(columns, unroll string) {
 	e.line("%s", unroll)
 	e.open("for (int block = 0; block < BLOCKS_M; ++block)")
 	e.line("%s", unroll)
-	e.open("for (int chunk = 0; chunk < TILE_N_EACH / CHUNK; ++chunk)")
-	e.line("const INDEX chunk_n = tiles.n + chunk * CHUNK;")
-	e.line("if (chunk_n >= extent_n) continue;")
+	c := e.v.Contract
+	e.open("for (int chunk = 0; chunk < %s / CHUNK; ++chunk)", timesSums(c, "TILE_N_EACH"))
+	e.line("const INDEX chunk_n = %s + chunk * CHUNK;", timesSums(c, "tiles.n"))
+	e.line("if (chunk_n >= %s) continue;", timesSums(c, "extent_n"))
 }
 
 // epiloguePosition writes the place of the thread's vector of this pass: in the chunk, and in the kernel's
@@ -93,12 +98,12 @@ func (e *contractWarpgroup) epiloguePosition(c *ir.Contract, first string, uses 
 	if interleaves(e.v) {
 		e.line("[[maybe_unused]] const unsigned present = __ballot_sync(~0u, at_m < extent_m && at_n < extent_n);")
 	}
-	e.line("if (at_m >= extent_m || at_n >= extent_n) continue;")
+	e.line("if (at_m >= extent_m || at_n >= %s) continue;", timesSums(c, "extent_n"))
 	if c.A.WindowTiles != nil {
 		e.windowPosition(c, uses...)
 	} else {
 		e.take(c.M, "at_m", uses...)
-		e.firstOfLanes(c, uses...)
+		e.firstOfLanes(c.N, uses...)
 	}
 	e.vectorLength()
 }
@@ -139,7 +144,7 @@ func (e *contractWarpgroup) prefetches(c *ir.Contract) {
 			line/r.Type.Size())
 		e.line("if (at_m >= extent_m || at_n >= extent_n) continue;")
 		e.take(c.M, "at_m", l.Def)
-		e.firstOfLanes(c, l.Def)
+		e.firstOfLanes(c.N, l.Def)
 		at := ""
 		e.atFirst(func() { at = fmt.Sprintf("prefetch_line(%s + %s);", e.args[r.Arg], e.s.Expr(r.Args[0])) })
 		e.line("%s", at)
@@ -147,10 +152,10 @@ func (e *contractWarpgroup) prefetches(c *ir.Contract) {
 	}
 }
 
-// firstOfLanes writes the coordinate of the innermost range at at_n, and the coordinates of the outer
-// ranges on N's side.
-func (e *contractWarpgroup) firstOfLanes(c *ir.Contract, uses ...*ir.Expr) {
-	lane, outer := c.N[len(c.N)-1], c.N[:len(c.N)-1]
+// firstOfLanes writes the coordinate of the innermost of the columns' ranges at at_n, and the coordinates of the outer
+// ones.
+func (e *contractWarpgroup) firstOfLanes(columns []*ir.Range, uses ...*ir.Expr) {
+	lane, outer := columns[len(columns)-1], columns[:len(columns)-1]
 	if len(outer) == 0 {
 		e.line("[[maybe_unused]] const INDEX first = at_n;")
 		return
@@ -195,7 +200,7 @@ func (e *contractWarpgroup) prefetchReads(c *ir.Contract) (convertShared func())
 
 // sharedByRows reports whether a read depends on the columns of a tile alone.
 func (e *contractWarpgroup) sharedByRows(c *ir.Contract, l *ir.Local) bool {
-	return len(c.N) == 1 && readOf(l.Def).Guard == nil && !e.dependsOn(append(slices.Clone(c.M), c.Batch...), []*ir.Expr{l.Def})
+	return len(c.N) == 1 && c.Between == nil && readOf(l.Def).Guard == nil && !e.dependsOn(append(slices.Clone(c.M), c.Batch...), []*ir.Expr{l.Def})
 }
 
 // sharedPrefetch writes the reads that all rows of a tile share.

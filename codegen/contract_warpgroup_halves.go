@@ -20,7 +20,7 @@ const (
 // staysInRegisters reports whether every result has 16 bits and depends only on the sums at its own place.
 func (e *contractWarpgroup) staysInRegisters(c *ir.Contract) bool {
 	s, row := e.v.Schedule, e.v.Sections[1]
-	if len(row.Stores) > halvesStores || s.Vector*2 != 16 || s.TileN/len(c.B)%halvesColumns != 0 {
+	if c.Between != nil || len(row.Stores) > halvesStores || s.Vector*2 != 16 || s.TileN/len(c.B)%halvesColumns != 0 {
 		return false
 	}
 	for _, st := range row.Stores {

@@ -44,8 +44,11 @@ func (e *contractWarpgroup) steadyPosition(c *ir.Contract, uses []*ir.Expr) {
 	e.vectorOfPass()
 	var conditions []string
 	at := map[string]string{"m": "warp_m + block * 64 + at_row", "n": "chunk_n + at_column"}
-	for _, s := range windowSides(c) {
+	for _, s := range storedSides(c) {
 		extent := "extent_" + s.name
+		if s.name == "n" {
+			extent = timesSums(c, extent)
+		}
 		if s.windowTiles.Tile == nil { // places of one range
 			last := extent + " - 1"
 			if s.name == "n" {
@@ -54,13 +57,13 @@ func (e *contractWarpgroup) steadyPosition(c *ir.Contract, uses []*ir.Expr) {
 			conditions = append(conditions, fmt.Sprintf("%s < %s", at[s.name], extent))
 			e.line("const INDEX at_%s = min(%s, (INDEX)(%s));", s.name, at[s.name], last)
 			if s.name == "n" {
-				e.firstOfLanes(c, uses...)
+				e.firstOfLanes(s.own, uses...)
 			} else {
 				e.take(s.own, "at_"+s.name, uses...)
 			}
 			continue
 		}
-		e.line("const int inside_%s = %s - tiles.%s;", s.name, at[s.name], s.name)
+		e.line("const int inside_%s = %s - %s;", s.name, at[s.name], s.origin(c))
 		conditions = append(conditions, e.steadyBox(s)...)
 	}
 	e.line("const bool inside = %s;", strings.Join(conditions, " && "))

@@ -192,29 +192,47 @@ func (e *contractWarpgroup) sumCovers(c *ir.Contract) {
 	e.coverRows(c)
 	e.line("last = -1;")
 	e.line("int left = -1;")
+	sums, begun := e.presentSums(c), "last >= 0"
+	e.eachSum(c, "#pragma unroll")
+	if c.Between != nil {
+		begun = "begun"
+		e.line("bool begun = false;")
+		e.someStages(c)
+	}
 	e.line(keptLoop)
 	e.open("for (int block = 0; block < blocks; ++block, cover.advance())")
 	e.line("barrier_wait(covers.full_at(cover.stage), cover.parity);")
 	loops := e.eachTap(c)
 	e.line("barrier_wait(ring.full_at(place.stage), place.parity);")
-	e.hold("sums")
+	e.hold(sums)
 	e.line("wgmma_fence();")
-	e.line("multiply_tap<Element, CoverRows>(sums, %s, covers.at(cover.stage) + (%s) * LINE, block_m, last >= 0);", coverStage(c), e.s.Bare(coverOf(e.v).Tap))
+	e.line("multiply_tap<Element, CoverRows>(%s, %s, covers.at(cover.stage) + (%s) * LINE, block_m, %s);", sums, coverStage(c), e.s.Bare(coverOf(e.v).Tap), begun)
 	e.line("wgmma_commit();")
 	e.line("wgmma_wait<1>();")
 	e.line("if (last >= 0) ring.release(last);")
 	e.line("if (left >= 0) covers.release(left), left = -1;")
 	e.line("last = place.stage;")
+	if c.Between != nil {
+		e.line("begun = true;")
+	}
 	e.line("place.advance();")
 	for range loops {
 		e.close()
 	}
+	if c.NoTaps { // no tap has left the box before
+		e.line("if (left >= 0) covers.release(left);")
+	}
 	e.line("left = cover.stage;")
 	e.close()
+	e.endSums(c)
 	e.line(othersTurn)
 	e.line("wgmma_wait<0>();")
-	e.hold("sums")
-	e.line("ring.release(last);")
+	e.holdAll(c)
+	if c.NoTaps {
+		e.line("if (last >= 0) ring.release(last);")
+	} else {
+		e.line("ring.release(last);")
+	}
 	e.line("covers.release(left);")
 }
 
@@ -224,5 +242,5 @@ func (e *contractWarpgroup) skip(c *ir.Contract, when, tile string) {
 		e.line("if (%s) place.skip(%s);", when, stagesAt(c, tile))
 		return
 	}
-	e.line("if (%s) place.skip(%s), cover.skip(blocks);", when, stagesAt(c, tile))
+	e.line("if (%s) place.skip(%s), cover.skip(%s);", when, stagesAt(c, tile), timesSums(c, "blocks"))
 }

@@ -68,7 +68,11 @@ func (e *contractWarpgroup) stepsAt(c *ir.Contract) {
 	e.line("const int batches = %s, stride = Tiles::tile_stride(), round = stride %% batches == 0 ? tile / stride : 0;", e.size(c.Batch))
 	e.line("return (tile %% batches + round) %% batches * (tiles.shares_m * tiles.tiles_n) + tile / batches;")
 	e.closeWith(";")
-	e.open("auto steps_at = [&](int tile)")
+	if c.Between != nil {
+		e.open("auto steps_at = [&](int tile, int %s)", e.ranges[c.Between])
+	} else {
+		e.open("auto steps_at = [&](int tile)")
+	}
 	e.line("const INDEX batch = in_turn(tile) / (tiles.shares_m * tiles.tiles_n);")
 	e.take(c.Batch, "batch", c.Taps...)
 	last := len(e.k.Cols) - 1
@@ -82,7 +86,7 @@ func (e *contractWarpgroup) stepsAt(c *ir.Contract) {
 
 // stepsOfTile writes the number of stages of the present tile, where that is not the same for all.
 func (e *contractWarpgroup) stepsOfTile(c *ir.Contract) {
-	if c.Taps != nil {
+	if c.Taps != nil && c.Between == nil { // otherwise each sum of the tile has its own
 		e.line("const int steps = steps_at(tile);")
 	}
 }
@@ -98,10 +102,19 @@ func (e *contractWarpgroup) goTo(c *ir.Contract) {
 
 // stagesAt is the number of stages of a tile.
 func stagesAt(c *ir.Contract, tile string) string {
-	if c.Taps == nil {
+	switch {
+	case c.Taps == nil && c.Between == nil:
 		return "steps"
+	case c.Taps == nil:
+		return fmt.Sprintf("%d * steps", c.SumsEach())
+	case c.Between == nil:
+		return fmt.Sprintf("steps_at(%s)", tile)
 	}
-	return fmt.Sprintf("steps_at(%s)", tile)
+	all := make([]string, c.SumsEach())
+	for i := range all {
+		all[i] = fmt.Sprintf("steps_at(%s, %d)", tile, i)
+	}
+	return strings.Join(all, " + ")
 }
 
 // tileBases writes the first places of the tiles that are boxes.
@@ -123,6 +136,14 @@ type windowSide struct {
 
 func windowSides(c *ir.Contract) []windowSide {
 	return []windowSide{{"m", "TILE_M", c.M, c.A.WindowTiles}, {"n", "TILE_N", c.N, c.B[0].WindowTiles}}
+}
+
+// origin is the first row or column of the present tile, as results are stored.
+func (s windowSide) origin(c *ir.Contract) string {
+	if s.name == "n" {
+		return timesSums(c, "tiles.n")
+	}
+	return "tiles." + s.name
 }
 
 // tileBase writes the first place of a side's tile where that is a box.
@@ -157,6 +178,7 @@ func (e *contractWarpgroup) windowCopier(c *ir.Contract) {
 	uses = append(uses, c.Taps...)
 	e.take(c.Batch, tileBatch(c.Batch), uses...)
 	e.tileBases(c)
+	e.eachSum(c, "#pragma unroll 1")
 	for _, s := range windowSides(c) {
 		for _, r := range s.own {
 			base := e.tileFirst(r)
@@ -251,16 +273,16 @@ func (e *contractWarpgroup) tileOf(s windowSide, r *ir.Range, rows int) int {
 // windowPosition writes the places of the row at_m and of the column at_n of a tile, the latter as first
 // of its vector. It goes on with the next vector where they are outside.
 func (e *contractWarpgroup) windowPosition(c *ir.Contract, uses ...*ir.Expr) {
-	for _, s := range windowSides(c) {
+	for _, s := range storedSides(c) {
 		if s.windowTiles.Tile == nil {
 			if s.name == "n" {
-				e.firstOfLanes(c, uses...)
+				e.firstOfLanes(s.own, uses...)
 			} else {
 				e.take(s.own, "at_"+s.name, uses...)
 			}
 			continue
 		}
-		e.line("const int inside_%s = at_%s - tiles.%s;", s.name, s.name, s.name)
+		e.line("const int inside_%s = at_%s - %s;", s.name, s.name, s.origin(c))
 		inner := 1
 		var inside []string
 		for i := len(s.own) - 1; i >= 0; i-- {

@@ -90,6 +90,9 @@ func newEmitter(k *ir.Kernel, v *ir.Variant, t traits) *emitter {
 	for _, r := range append(append([]*ir.Range(nil), k.Rows...), k.Cols...) {
 		e.ranges[r] = e.names.Fresh(r.Name)
 	}
+	if c := v.Contract; c != nil && c.Lane != nil {
+		e.ranges[c.Lane] = e.names.Fresh(c.Lane.Name)
+	}
 	for _, l := range v.Locals {
 		for _, r := range innerRanges(l) {
 			e.ranges[r] = e.names.Fresh(r.Name)

@@ -56,3 +56,37 @@ func (lo productKernel) tapsOf() (out []*ir.Expr) {
 	}
 	return out
 }
+
+// mostTapPoints is the most points of a batch at which taps are counted one by one.
+const mostTapPoints = 1 << 10
+
+// hasTaps reports whether a batch is known to have some tap at each of its points.
+func (lo productKernel) hasTaps() bool {
+	if lo.taps == nil {
+		return true
+	}
+	for _, n := range lo.taps.of {
+		if ir.Decide(ir.Apply(ir.OpLe, ir.IntConst(1), n), lo.inside(ir.RowLevel)) == ir.True {
+			continue
+		}
+		var ranges []*ir.Range
+		points := int64(1)
+		for r := range ir.FreeRanges(n) {
+			if r.Extent.Op != ir.OpConst || r.Extent.Int*points > mostTapPoints {
+				return false
+			}
+			ranges, points = append(ranges, r), points*r.Extent.Int
+		}
+		for point := range points {
+			at := map[*ir.Range]*ir.Expr{}
+			for _, r := range ranges {
+				at[r] = ir.IntConst(point % r.Extent.Int)
+				point /= r.Extent.Int
+			}
+			if taps := ir.Simplify(ir.Substitute(n, at), lo.facts); taps.Op != ir.OpConst || taps.Int < 1 {
+				return false
+			}
+		}
+	}
+	return true
+}

@@ -97,7 +97,8 @@ func (lo warpgroupKernel) cost(c *ir.Contract, t warpgroupTile, slots int) *ir.E
 	tiles := ir.Apply(ir.OpMul, shares, algebra.Product(c.Batch))
 	rounds := algebra.CeilDiv(tiles, int64(lo.device.SMs/t.cluster))
 	steps := ir.Apply(ir.OpMul, lo.stepsOf(c), lo.stepCycles(c, t))
-	around := ir.IntConst(t.around - lo.foldSpared() + int64(slots*t.m*t.n/len(c.B)/lanesSM))
+	each := c.SumsEach()
+	around := ir.IntConst(t.around*int64(each) - lo.foldSpared() + int64(slots*t.m*t.n*each/len(c.B)/lanesSM))
 	if t.turns > 1 {
 		both := ir.Apply(ir.OpFloorDiv, ir.Apply(ir.OpAdd, steps, around), ir.IntConst(2))
 		return ir.Simplify(ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, rounds, ir.Apply(ir.OpMax, steps, both)), around), lo.facts)
@@ -138,14 +139,15 @@ func (lo warpgroupKernel) linesOf(o ir.Operand, t ir.DType, rows int64) *ir.Expr
 	return ir.Apply(ir.OpMul, ir.Apply(ir.OpAdd, across, ir.IntConst(1)), ir.IntConst(rows))
 }
 
-// stepsOf is the stages of all columns; those of a window begin anew with each tap.
+// stepsOf is the stages of all columns, for all sums of a tile; those of a window begin anew with each tap.
 func (lo warpgroupKernel) stepsOf(c *ir.Contract) *ir.Expr {
 	cols, depth := lo.columns(), int64(depthOf(c.Type))
 	if !lo.isWindowed(c) {
 		return algebra.CeilDiv(algebra.Product(cols), depth)
 	}
 	last := len(cols) - 1
-	return ir.Apply(ir.OpMul, algebra.Product(cols[:last]), algebra.CeilDiv(cols[last].Extent, depth))
+	steps := ir.Apply(ir.OpMul, algebra.Product(cols[:last]), algebra.CeilDiv(cols[last].Extent, depth))
+	return ir.Apply(ir.OpMul, steps, ir.IntConst(int64(c.SumsEach())))
 }
 
 // tilesFor is the shapes of which the share of each fold and of each block is whole TMA tiles. much says

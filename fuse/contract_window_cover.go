@@ -30,6 +30,7 @@ type covering struct {
 	line     int        // bytes of a place that are multiplied at a time
 	count    float64    // taps
 	blocks   *ir.Expr   // blocks of channels
+	sums     int        // of a tile for each row and column
 }
 
 // coveringOf describes the windows of an operand, nil where they lie in another way, or no taps of neighbours are the same
@@ -256,7 +257,7 @@ const (
 // instruction reads anew, or of the L2 cache, which brings so many rows of the other operand and the cover, so many bytes in a
 // cycle.
 func (x *covering) multiply(c *ir.Cover, tile warpgroupTile, others int, sizes map[string]int64, bytesL2 float64) float64 {
-	steps := x.count * max(1, algebra.Estimate(x.blocks, sizes))
+	steps := float64(x.sums) * x.count * max(1, algebra.Estimate(x.blocks, sizes))
 	columns := float64(tile.n) // of an instruction
 	if !x.ofA {
 		columns = float64(c.Rows)

@@ -37,7 +37,7 @@ func (lo warpgroupKernel) windowContract(c ir.Contract) *windowContract {
 		return nil
 	}
 	a.name, b.name = "map_a", "map_b"
-	c.Taps = lo.tapsOf()
+	c.Taps, c.NoTaps = lo.tapsOf(), !lo.hasTaps()
 	c.A.KLast, c.B = true, slices.Clone(c.B)
 	c.B[0].KLast = true
 	w := &windowContract{Contract: c, a: a, b: b, needs: needs}
@@ -58,18 +58,25 @@ func (lo warpgroupKernel) coverOf(w *windowContract) {
 	case a == nil:
 		w.cover = b
 	}
+	if w.cover != nil {
+		w.cover.sums = w.SumsEach()
+	}
 }
 
 // windowWarpgroups makes the variants of a windowed contraction whose operands have their channels last.
 // cost is the cycles that few tiles of the smallest shape take.
 func (lo warpgroupKernel) windowWarpgroups(of ir.Contract) (out []*ir.Variant, cost *ir.Expr) {
+	lo.storeTogether(&of)
 	w := lo.windowContract(of)
 	if w == nil {
 		return nil, nil
 	}
 	c := w.Contract
 	tiles := append(tilesFor(&c, false), fewChannels)
-	if c.InParts() { // the last takes 64-bit offsets, which leave no registers for all the sums of a tile
+	switch {
+	case c.Between != nil:
+		tiles = betweenTiles
+	case c.InParts(): // the last takes 64-bit offsets, which leave no registers for all the sums of a tile
 		tiles = append([]warpgroupTile{fewChannelsInParts}, tilesFor(&c, false)...)
 	}
 	boxes := lo.allBoxes(w, tiles)
@@ -102,7 +109,7 @@ func (lo warpgroupKernel) windowWarpgroups(of ir.Contract) (out []*ir.Variant, c
 
 // widestStore is the widest vector of what a thread writes.
 func widestStore(c ir.Contract) int {
-	return int(wholeVector(algebra.Innermost(c.N), int64(widestVector(c.Type))))
+	return int(wholeVector(algebra.Innermost(c.Stored()), int64(widestVector(c.Type))))
 }
 
 // worthPlaces is the condition that there are places enough for tiles, and rows of weights: enough, or so few that they
@@ -253,6 +260,7 @@ func (lo warpgroupKernel) windowWarpgroup(w *windowContract, x windowBoxes, vect
 		return nil, false
 	}
 	c := w.Contract
+	lo = lo.byLane(&c)
 	v := lo.contractBody(&c)
 	v.Schedule = lo.warpgroupSchedule(x.tile, c.Type, vector)
 	v.Schedule.TileK = x.line / c.Type.Size()
@@ -267,8 +275,8 @@ func (lo warpgroupKernel) windowWarpgroup(w *windowContract, x windowBoxes, vect
 	if vector == 1 {
 		return v, true
 	}
-	lane := algebra.Innermost(c.N)
-	if t := c.B[0].WindowTiles.Tile; t != nil && t[len(t)-1]%vector != 0 {
+	lane := algebra.Innermost(c.Stored())
+	if t := c.B[0].WindowTiles.Tile; t != nil && t[len(t)-1]*c.SumsEach()%vector != 0 {
 		return nil, false
 	}
 	aligned, wide := lo.widen(v, lane, vector)

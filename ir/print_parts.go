@@ -68,10 +68,16 @@ func (p *variantPrinter) contract(c *Contract) {
 	if c.Phases > 0 {
 		p.note("  tiles of %d phases follow each other", c.Phases)
 	}
+	if c.Between != nil {
+		p.note("  results of %s lie between each other, and are stored by %s", p.rangeName(c.Between), p.rangeName(c.Lane))
+	}
 	p.named("width", c.Width)
 	p.named("slices", c.Slices)
 	for _, n := range c.Taps {
 		p.named("taps", n)
+	}
+	if c.NoTaps {
+		p.note("  there may be no taps")
 	}
 	p.side("a", &c.A)
 	for i := range c.B {

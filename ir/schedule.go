@@ -188,13 +188,20 @@ type Contract struct {
 	Slices *Expr
 
 	// Taps, of windows of SplitKMapping and WarpgroupMapping, is the number of points of each column range but the
-	// innermost, over the batch; the other points are absent. nil if none are.
-	Taps []*Expr
+	// innermost, over the batch; the other points are absent. nil if none are. With NoTaps, all may be.
+	Taps   []*Expr
+	NoTaps bool
 
 	// Phases, of windows of WarpgroupMapping, is the number of points of the last ranges of the batch whose results lie
 	// between each other, as those of a transposed convolution's phases do: their tiles follow each other, so that memory
 	// gets whole sectors. 0 for one.
 	Phases int
+
+	// Between, of windows of WarpgroupMapping, is a range of two points, none of the batch, whose results lie between each
+	// other along the innermost range of N. A block sums the two one after the other for the same tile, and stores them
+	// together: row-level locals and stores have Lane, which counts both ranges in the order of memory, in place of these.
+	// nil for none.
+	Between, Lane *Range
 
 	// If a tile's sums are folded instead of stored, K is Depth, and N ends with the columns,
 	// over which the folds run. Product, a full-level local that sums over Depth, is the
@@ -202,6 +209,22 @@ type Contract struct {
 	Depth   []*Range
 	Product *Local
 	Width   *Expr // number of points of N that exist, if that is less than its ranges have
+}
+
+// SumsEach is how many sums a tile has for each of its rows and columns.
+func (c *Contract) SumsEach() int {
+	if c.Between == nil {
+		return 1
+	}
+	return int(c.Between.Extent.Int)
+}
+
+// Stored is N as stores count it.
+func (c *Contract) Stored() []*Range {
+	if c.Between == nil {
+		return c.N
+	}
+	return append(slices.Clone(c.N[:len(c.N)-1]), c.Lane)
 }
 
 // InParts reports whether the operands hold parts of numbers of f32, so that the sums of their products keep the
