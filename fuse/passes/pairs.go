@@ -54,7 +54,7 @@ type pairs struct {
 
 // factors are those of a body, without what only rounds them. Under fast, kernels do not round there.
 func (p *pairs) factors(body *ir.Expr) []*ir.Expr {
-	return form.FactorsOf(form.Stripped(form.Uncast(form.Expand(body, p.wide))))
+	return unrounded(form.Expand(body, p.wide))
 }
 
 // pair is the sum of the products of two factors, and the sum that it was taken out of, over it.

@@ -132,11 +132,11 @@ func (p *pairs) sideOf(v *ir.Value, term *ir.Expr) (best *pair) {
 // none.
 func (p *pairs) flat(v *ir.Value, term *ir.Expr) (product, flat *ir.Value, factors []*ir.Expr) {
 	ranges := v.Reduce.Ranges
-	for open := p.factors(term); len(open) > 0; open = open[1:] {
+	for open := unrounded(term); len(open) > 0; open = open[1:] {
 		f := p.through(open[0])
 		switch {
 		case f.Op == ir.OpMul:
-			open = slices.Concat(open[:1], p.factors(f), open[1:])
+			open = slices.Concat(open[:1], unrounded(f), open[1:])
 		case product == nil && p.isOwn(f) && form.Crosses(f.From) && f.From.Reduce.Where == nil:
 			product = f.From
 			to, depth := map[*ir.Range]*ir.Expr{}, []*ir.Range(nil)
@@ -145,7 +145,7 @@ func (p *pairs) flat(v *ir.Value, term *ir.Expr) (product, flat *ir.Value, facto
 				to[r], depth = fresh.At(), append(depth, fresh)
 			}
 			ranges = slices.Concat(ranges, depth)
-			factors = append(factors, p.factors(ir.Substitute(form.BodyAt(f), to))...)
+			factors = append(factors, unrounded(ir.Substitute(form.BodyAt(f), to))...)
 		default:
 			factors = append(factors, f)
 		}
@@ -158,6 +158,9 @@ func (p *pairs) flat(v *ir.Value, term *ir.Expr) (product, flat *ir.Value, facto
 		Reduce: &ir.Reduction{Op: ir.Sum, Ranges: ranges}, Origin: v.Origin}
 	return product, flat, factors
 }
+
+// unrounded is the factors of an expression, without what only rounds them.
+func unrounded(e *ir.Expr) []*ir.Expr { return form.FactorsOf(form.Stripped(form.Uncast(e))) }
 
 // mayLeave reports whether the factors beside a pair may multiply its sums instead of their terms: where tensor cores multiply all may, else those
 // that are never infinite.
