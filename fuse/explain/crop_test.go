@@ -75,11 +75,17 @@ func (p *partialReaders) reader(of string, part bool) {
 		}
 		of += "[" + strings.Join(index, ", ") + "]"
 	}
+	name := fmt.Sprintf("y%d", len(p.results))
+	if part && !p.symbolic && p.IntN(4) == 0 { // and outside
+		whole, _, _ := strings.Cut(of, "[")
+		p.results = append(p.results, fmt.Sprintf("%s: T[%d, 3, %d]", name, p.b, p.d))
+		p.lines = append(p.lines, fmt.Sprintf("%s[i, j: 3, k] = (%s[i, j + %d, k] else 0.5)", name, whole, oneOf(p.Rand, -2, -1, p.s-2, p.s-1)))
+		return
+	}
 	behind := oneOf(p.Rand, "tanh(?)", "? * 2", "sum(?, axis=-1)", "exp(?) + sum(?)", "softmax(?)")
 	if strings.Contains(behind, "axis") {
 		shape = shape[:len(shape)-1]
 	}
-	name := fmt.Sprintf("y%d", len(p.results))
 	p.results = append(p.results, fmt.Sprintf("%s: T[%s]", name, strings.Join(shape, ", ")))
 	p.lines = append(p.lines, name+" = "+strings.ReplaceAll(behind, "?", of))
 }

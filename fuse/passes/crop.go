@@ -94,15 +94,16 @@ func (c *cropper) placeOf(p *cropped) *ir.Expr {
 
 // part is what is read of an axis; nil where that is not known, or too much of the axis.
 func (c *cropper) part(v *ir.Value, d int) *cropped {
-	low, high := c.read(v, d)
+	low, high, outside := c.read(v, d)
 	extent := v.Axes[d].Extent
 	if low == nil || extent.IsConst(1) {
 		return nil
 	}
 	first, width := low, ir.IntConst(1)
 	switch inside := ir.Inside([]*ir.Expr{extent, extent}, []*ir.Expr{low, high}, c.facts) == nil; {
-	case ir.SameSize(low, high) && inside:
+	case ir.SameSize(low, high) && inside && !outside:
 		return &cropped{low, high, first, width, nil}
+	case ir.SameSize(low, high) && inside: // the axis says what is outside
 	case ir.SameSize(low, high):
 		if width = c.pointOrNone(low, extent); width == nil {
 			return nil
@@ -132,8 +133,9 @@ func (c *cropper) isLess(width, extent *ir.Expr) bool {
 	return ir.ProveLess(ir.IntConst(0), width, c.facts) && c.atMost(ir.Apply(ir.OpMul, width, ir.IntConst(cropLeast)), extent)
 }
 
-// read is the first and the last point of an axis that readers take; nil where they are not known, or a reader takes all.
-func (c *cropper) read(v *ir.Value, d int) (first, last *ir.Expr) {
+// read is the first and the last point of an axis that readers take, and whether they read outside of the axis too; nil where the points are not
+// known, or a reader takes all.
+func (c *cropper) read(v *ir.Value, d int) (first, last *ir.Expr, outside bool) {
 	extent := v.Axes[d].Extent
 	for _, u := range c.readers[v] {
 		for _, l := range c.loads[u] {
@@ -142,29 +144,29 @@ func (c *cropper) read(v *ir.Value, d int) (first, last *ir.Expr) {
 			}
 			at := l.Args[d]
 			if at.Op == ir.OpRange && c.at[u][at.Range] == nil && ir.Equal(at.Range.Extent, extent) || len(ir.Loads(at)) > 0 {
-				return nil, nil
+				return nil, nil, false
 			}
 			low, high := c.bounds(u, at)
-			low, high = clamp(low, high, extent)
-			if first == nil {
+			low, high, clipped := clip(low, high, extent)
+			if outside = outside || clipped; first == nil {
 				first, last = low, high
 			} else {
 				first, last = joinBounds(first, last, low, high)
 			}
 			if first == nil || last == nil {
-				return nil, nil
+				return nil, nil, false
 			}
 		}
 	}
-	return first, last
+	return first, last, outside
 }
 
-// clamp is the bounds of the indices that are inside, of those within bounds, if all are numbers.
-func clamp(low, high, extent *ir.Expr) (least, greatest *ir.Expr) {
+// clip is the bounds of those of the indices within bounds that are inside an axis, if all are numbers, and whether there are others.
+func clip(low, high, extent *ir.Expr) (least, greatest *ir.Expr, clipped bool) {
 	if low == nil || low.Op != ir.OpConst || high.Op != ir.OpConst || extent.Op != ir.OpConst {
-		return low, high
+		return low, high, false
 	}
-	return ir.IntConst(max(0, low.Int)), ir.IntConst(min(high.Int, extent.Int-1))
+	return ir.IntConst(max(0, low.Int)), ir.IntConst(min(high.Int, extent.Int-1)), low.Int < 0 || high.Int >= extent.Int
 }
 
 // bounds is the least and the greatest value of an index of a reader, which may itself be cropped; nil where they are not known.
