@@ -27,7 +27,7 @@ var rooms = map[string][][]string{
 		{"kernel lower_expr", // loops over reads at flat offsets, of which variants are made
 			"flow merging partition region_align region_refine merge_limits refusals checks encoding"}, // what regions have while they merge
 		{"row", "column", "contract", "attend", "scatter", "sort", "last_block", // strategies, by family
-			"attend_region attend_pair", "contract_region", "contract_fold_region", "scan_region", "sort_region"}, // kinds of regions
+			"attend_region attend_pair", "contract_region", "contract_fold_region", "scan_region", "scatter_region", "sort_region"}, // kinds of regions
 		{"strategies reduction", "region_kinds"}, // their tables
 		{"lower", "merge"},
 		{"alike", "merge_last_block"},

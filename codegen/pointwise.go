@@ -44,10 +44,40 @@ func pointwiseBlocks(k *ir.Kernel, v *ir.Variant) *ir.Expr {
 
 // sections reads, computes and stores at the thread's position.
 func (e *pointEmitter) sections() {
-	for _, sec := range e.v.Sections {
-		e.rowValues(sectionRoots(sec))
-		e.flatStores(sec, nil, nil)
+	for _, whole := range e.v.Sections {
+		for _, sec := range e.inTurns(whole) {
+			e.rowValues(sectionRoots(sec))
+			e.flatStores(sec, nil, nil)
+		}
 	}
+}
+
+// Figures of sections with many stores.
+const (
+	manyStores     = 16 // stores from which on a section is cut
+	storesTogether = 8  // stores of a cut section whose values a thread holds at the same time
+)
+
+// inTurns cuts a section with many stores: a thread reads and computes what a few of them need, stores it, and goes on. So the
+// states of a recurrence, all of which are stored, need not be held to the end, for which registers would not do. Those with the
+// fewest values before them come first. Where an argument is also another one, all reads stay ahead of all stores.
+func (e *pointEmitter) inTurns(sec *ir.Section) []*ir.Section {
+	if len(sec.Stores) <= manyStores || slices.ContainsFunc(e.k.Args, func(a *ir.Arg) bool { return a.Shared }) {
+		return []*ir.Section{sec}
+	}
+	needs := map[*ir.Store]int{}
+	for _, st := range sec.Stores {
+		needs[st] = len(ir.LocalsIn(e.v.Locals, st.Offset, st.Guard, st.Value))
+	}
+	stores := slices.Clone(sec.Stores)
+	slices.SortStableFunc(stores, func(a, b *ir.Store) int { return needs[a] - needs[b] })
+	var out []*ir.Section
+	for some := range slices.Chunk(stores, storesTogether) {
+		part := *sec
+		part.Stores = some
+		out = append(out, &part)
+	}
+	return out
 }
 
 // apart writes the sections twice: for vectors that are wholly inside, and for others. The compiler puts

@@ -28,6 +28,24 @@ var concats = []row{
 		y = concat(reshape(transpose(attention(q, k, v, causal=true), 1, 2), B, S, 64 * H), x, axis=2) }`, sizes: [][]int64{{1, 2, 5}, {2, 1, 70}}},
 	{name: "channels last", src: `@bench(N=16, C=64, H=56) graph g(x: f16[N, H, H, C], a: f16[C, 32], b: f16[C, 32]) -> (y: f16[N, H, H, 64]) {
 		y = concat(x @ a, silu(x @ b), axis=3) }`, sizes: [][]int64{{1, 8, 5}, {2, 16, 9}}},
+	{name: "planes", src: `@bench(N=16, H=512) graph g(x: f32[N, 3, H, H]) -> (y: f32[N, 3, H, H]) {
+		l = 0.3 * x[:, 0] + 0.6 * x[:, 1] + 0.1 * x[:, 2]
+		y = stack(l, exp(x[:, 2] - l) * 0.5, (x[:, 0] - l) ** 1.5, axis=1) }`, sizes: [][]int64{{2, 5}, {1, 16}}},
+	{name: "states of a loop", src: `@bench(N=100000) graph g(x: f32[40, N], s: f32[N]) -> (m: f32[40, N], r: f32[40, N]) {
+		a = s
+		m = full(0.0, 0, N, dtype=f32)
+		for t in 0..40 {
+			a = (a + x[39 - t]) * 0.5 + a * x[t]
+			m = concat(a[none], m)
+		}
+		r = m + x }`, sizes: [][]int64{{1}, {130}, {512}}},
+	{name: "states of a loop along the last axis", src: `@bench(N=100000) graph g(x: f16[N, 40], s: f16[N]) -> (m: f16[N, 40]) {
+		a = s
+		m = full(0.0, N, 0, dtype=f16)
+		for t in 0..40 {
+			a = (a + x[:, t]) * 0.5 - a * 0.25
+			m = concat(m, a[:, none], axis=1)
+		} }`, sizes: [][]int64{{1}, {130}, {512}}},
 	{name: "layers", src: `@bench(M=4096) graph g(x: f32[M, 32], a: f32[32, 16], b: f32[32, 16], c: f32[32, 16], d: f32[32, 16]) -> (y: f32[M, 32]) {
 		h = tanh(concat(x @ a, softmax(x @ b), axis=1))
 		y = tanh(concat(h @ c, softmax(h @ d), axis=1)) }`, sizes: [][]int64{{3}, {65}}},

@@ -46,6 +46,7 @@ func scatterFamilies() []family {
             most[d: D, v: V] = max[k: K where (at[k] == v) & m[k]] h[k, d] }`}}, variants: all, compile: scatter},
 		{name: "histogram", rows: []row{{name: "histogram", src: histogramGraph}}, variants: all, compile: histogram},
 		{name: "scans", rows: []row{{name: "scans", src: longScans}}, variants: all},
+		scatterReadsFamily(),
 	}
 }
 

@@ -124,6 +124,9 @@ func TestNoChains(t *testing.T) {
 			y = sum(tanh(f32(a @ transpose(b)))[:, :, none] * f32(v), axis=1) }`},
 		{"f32", `@bench(L=4096, S=4096) graph g(a: f32[L, 16], b: f32[S, 16], v: f32[S, 8]) -> (y: f32[L, 8]) { y = relu(a @ transpose(b)) @ v }`},
 		{"strict", `@bench(L=4096, S=4096) @strict graph g(a: bf16[L, 16], b: bf16[S, 16], v: bf16[S, 8]) -> (y: bf16[L, 8]) { y = relu(a @ transpose(b)) @ v }`},
+		{"heads of one projection", `@bench(N=4096) graph g(x: bf16[N, 49, 96], w: bf16[288, 96], b: bf16[288]) -> (y: bf16[N, 3, 49, 32]) {
+			h = permute(reshape(linear(x, w, b), N, 49, 3, 3, 32), (2, 0, 3, 1, 4))
+			y = attention(h[0], h[1], h[2]) }`},
 	} {
 		t.Run(c.name, func(t *testing.T) { assert.Zero(t, chainsIn(planOf(t, c.src))) })
 	}

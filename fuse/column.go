@@ -28,6 +28,11 @@ func (lo columnKernel) flatVariants() []*ir.Variant {
 	if len(lo.k.Cols) == 0 && lo.streams() > mostStreams {
 		vector = 1
 	}
+	if len(lo.k.Cols) == 0 && !lo.draws() { // random numbers come in vectors
+		for shared := lo.sharedWork(); vector > 1 && vector*shared > longPoints; {
+			vector /= 2
+		}
+	}
 	one := append(lo.oneGather(sections, lane, vector), lo.fewHeavy(sections, lane, vector)...)
 	halves := len(lo.k.Cols) > 0 && lo.loopsColumns(algebra.Product(lo.k.Cols)) // few columns, or a window for each row
 	flat := lo.aligned(along{sections: sections, lane: lane, vector: vector, halves: halves}, false, func(vector int) (ir.Schedule, *ir.Expr) {
@@ -59,9 +64,14 @@ func (lo columnKernel) flatVariants() []*ir.Variant {
 	return slices.Concat(lo.interleavedVariants(sections, lane), lo.interleavingVariants(sections, lane, vector), lo.tileVariants(sections, lane), lo.groupScans(sections, lane), lo.pipelinedScans(sections, lane), one, lo.slabVariants(sections, lane, vector, words), lo.clustered(along{sections: sections, lane: lane, vector: vector, halves: halves}, words), lo.fewColumns(along{sections: sections, lane: lane, vector: vector}), lo.flattened(lo.alone(flat, sections, lane), sections, lane, vector))
 }
 
-// mostStreams is up to how many tensors with an element for each point a thread has vectors of. A vector of eight of each of
+// mostStreams is up to how many streams a thread has vectors of. A vector of eight of each of
 // 128, as in an optimizer's step for 16 small parameters, spilled 4 KiB a thread, for which the driver keeps local memory for all threads of the device.
 const mostStreams = 64
+
+// longPoints is the most work of the points that a thread computes beside each other, where each is long. NVRTC takes more than
+// proportionally longer for longer texts without loops: 0.7 s for 200 tanh and 17 s for four times as many; and each point
+// in flight holds registers, of which four points of 120 steps of a recurrence spilled 2.6 KiB a thread.
+const longPoints = 2048
 
 // storesApart is the largest stride, in elements, between results of neighbouring rows where a thread stores the
 // results of a whole window, which lie between.
@@ -162,7 +172,8 @@ func (lo columnKernel) draws() bool {
 	return slices.ContainsFunc(lo.roots(), func(r root) bool { return ir.Has(*r.expr, ir.OpRandom, ir.OpRandom16) })
 }
 
-// streams is the number of tensors with an element for each point.
+// streams is the number of tensors with an element for each point; or, where it is more than threads have vectors of, that of the
+// elements that a point reads and stores: a recurrence reads and stores many of one tensor.
 func (lo columnKernel) streams() int {
 	n, points := 0, algebra.Product(lo.k.Rows)
 	for _, a := range lo.k.Args {
@@ -170,7 +181,24 @@ func (lo columnKernel) streams() int {
 			n++
 		}
 	}
+	if each := lo.accesses(); each > mostStreams {
+		return each
+	}
 	return n
+}
+
+// accesses is the number of elements that a point reads and stores, in the same tensor or not.
+func (lo columnKernel) accesses() int {
+	reads := map[uint64]bool{}
+	for _, r := range lo.roots() {
+		ir.Walk(*r.expr, func(e *ir.Expr) bool {
+			if e.Op == ir.OpRead {
+				reads[e.Hash()] = true
+			}
+			return true
+		})
+	}
+	return len(reads) + len(lo.stores)
 }
 
 // columnKernel makes the variants in which each thread owns neighbouring rows, and either loops over their columns

@@ -41,15 +41,6 @@ func (fl *flow) oneLeftSide(a, b *region) bool {
 	return no == nil && sharesOperand(merged(a, b, al, fl.order))
 }
 
-func reductionOf(r *region) *ir.Value {
-	for _, v := range r.members {
-		if v.Reduce != nil {
-			return v
-		}
-	}
-	return nil
-}
-
 // sharesOperand reports whether all reductions of a region are products with the same elements of one
 // tensor, and these share only the innermost range and the batch with the result.
 func sharesOperand(r *region) bool {

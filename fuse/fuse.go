@@ -51,8 +51,10 @@ func Plan(g *ir.Graph, opts Options) (*ir.Plan, error) {
 func formed(g *ir.Graph, opts Options, only *ir.Expr) *fuser {
 	f := newFuser(g, opts)
 	f.only = boundsIn(only)
+	held := f.withholdConcats()
 	f.mergeAll()
 	f.mergeConcats()
+	f.releaseConcats(held)
 	f.joinPartials()
 	f.mergePrologues()
 	f.mergePlaced()
@@ -108,7 +110,7 @@ func newFuser(g *ir.Graph, opts Options) *fuser {
 	}
 	p.checks = onlyChecked(g)
 	values := &flow{program: p, dependence: dependenceIn(p), work: map[*ir.Value]int{}}
-	f := &fuser{partition: newPartition(values), refused: refused, choices: opts.Choices}
+	f := &fuser{partition: newPartition(values), refused: refused, choices: opts.Choices, stored: map[*ir.Value]bool{}}
 	for _, v := range g.Values {
 		if !v.IsInput() {
 			f.take(newRegion(v))

@@ -48,6 +48,15 @@ func (lo *kernel) work() int {
 	return n
 }
 
+// sharedWork is the work of one point of the kernel, where equal expressions count once, as they become one local.
+func (lo *kernel) sharedWork() int {
+	w := sharedWork{counted: map[uint64]bool{}}
+	for _, root := range lo.roots() {
+		w.add(*root.expr)
+	}
+	return w.slots
+}
+
 // columnWork is the work of a column, without what belongs to its row, which the threads of the row compute once. What several
 // folds and stores need counts once.
 func (lo *kernel) columnWork() int {

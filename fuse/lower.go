@@ -55,6 +55,9 @@ func (ls *lowerings) lower(r *region, p *lastBlockPair) *ir.Kernel {
 	}
 	sort.Slice(lo.k.Args, func(i, j int) bool { return lo.k.Args[i].Index < lo.k.Args[j].Index })
 	if r.stream == nil && r.folded == nil && lo.order == nil {
+		if mayScatter {
+			lo.joinPlaces()
+		}
 		lo.joinRanges()
 		lo.joinPlane()
 		if mayScatter { // places may have been two ranges
@@ -97,11 +100,14 @@ func (lo *lowering) orderSpace() {
 	rank := map[*ir.Range]int{}
 	best := -1.0
 	consider := func(u, v *ir.Value, at []*ir.Expr) {
-		size := lo.bytes(v)
-		found := map[*ir.Range]int{}
+		found, touched := map[*ir.Range]int{}, float64(v.Type.Size()) // a slice is as large as what is read of it
 		for _, r := range lo.rangesIn(u, at) {
+			if _, again := found[r]; !again {
+				touched *= lo.estimate(r.Extent)
+			}
 			found[r] = len(found)
 		}
+		size := min(lo.bytes(v), touched)
 		if len(found) > len(rank) || len(found) == len(rank) && size > best {
 			best, rank = size, found
 		}

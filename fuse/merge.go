@@ -12,6 +12,7 @@ type fuser struct {
 	*partition
 	refused edgeRefusals
 	choices []Choice
+	stored  map[*ir.Value]bool // concatenations whose parts other kernels store
 }
 
 // mergeAll takes the most profitable legal merge until none is left. Regions are
@@ -52,6 +53,9 @@ func (pt *partition) mergeable(a, b *region) (*merging, *form.Refusal) {
 	m := &merging{flow: pt.flow, wholeA: a, wholeB: b}
 	var no *form.Refusal
 	if m.a, m.b, m.al, no = pt.aligned(a, b); no != nil {
+		return nil, no
+	}
+	if no = m.fitsWork(); no != nil {
 		return nil, no
 	}
 	if no = pt.keepsConvex(a, b); no != nil {

@@ -3,6 +3,7 @@ package fuse
 import (
 	"slices"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -11,8 +12,9 @@ import (
 // along one axis. Elements that no kernel computes anyway, such as those of an input, are also a part, and that part
 // gets a kernel.
 
-// mostConcatParts is the most parts of a concatenation: each is simplified, merged, and may be a launch.
-const mostConcatParts = 16
+// mostConcatParts is the most parts of a concatenation: each is simplified, merged, and is a tensor of the kernels that read the
+// whole by its parts while it is not decided who stores them.
+const mostConcatParts = mostArgs / 2
 
 // concat is a concatenation and its parts.
 type concat struct {
@@ -43,7 +45,7 @@ func (f *fuser) mergeConcats() {
 	gains := slices.DeleteFunc(slices.Clone(found), func(c *concat) bool { return f.gainOfParts(c) <= f.device.Launch/2 })
 	f.withdrawParts(slices.DeleteFunc(found, func(c *concat) bool { return slices.Contains(gains, c) }))
 	for _, c := range gains {
-		f.home[c.whole].concat = true
+		f.home[c.whole].concat, f.stored[c.whole] = true, true
 	}
 	for _, c := range gains {
 		f.mergeParts(c)
@@ -63,7 +65,7 @@ func (f *fuser) mergeParts(c *concat) {
 // concatOf makes the parts of v; nil if v is not a concatenation of values that other kernels
 // compute.
 func (pt *partition) concatOf(v *ir.Value) *concat {
-	if v.IsInput() || v.Reduce != nil || pt.updates[v] != nil || pt.checks[v] || len(pt.home[v].members) > 1 || !pt.readsLoops(v.Body) {
+	if !pt.joins(v) {
 		return nil
 	}
 	for axis := range v.Axes {
@@ -76,6 +78,11 @@ func (pt *partition) concatOf(v *ir.Value) *concat {
 	return nil
 }
 
+// joins reports whether v may be a concatenation: it is computed point by point from what kernels compute, alone in its region.
+func (pt *partition) joins(v *ir.Value) bool {
+	return !v.IsInput() && v.Reduce == nil && pt.updates[v] == nil && !pt.checks[v] && len(pt.home[v].members) == 1 && pt.readsRegions(v.Body, isAny)
+}
+
 // concatBetween makes the parts of a value between cuts. Parts next to each other that nothing else computes are one.
 func (pt *partition) concatBetween(cuts *axisCuts) *concat {
 	c := &concat{whole: cuts.v, body: cuts.v.Body}
@@ -83,7 +90,7 @@ func (pt *partition) concatBetween(cuts *axisCuts) *concat {
 	computed := make([]bool, len(pieces))
 	for i := range pieces {
 		pieces[i] = cuts.part(i, i+1)
-		computed[i] = pt.readsLoops(pieces[i].Body)
+		computed[i] = pt.readsRegions(pieces[i].Body, hasLoops) || cuts.storesRuns(pieces[i]) && pt.readsRegions(pieces[i].Body, isAny)
 	}
 	for i := 0; i < len(pieces); {
 		part, next := pieces[i], i+1
@@ -100,17 +107,25 @@ func (pt *partition) concatBetween(cuts *axisCuts) *concat {
 	return c
 }
 
-// readsLoops reports whether an expression reads what a kernel with loops of its own computes.
-func (pt *partition) readsLoops(e *ir.Expr) bool {
-	found := false
-	ir.Walk(e, func(e *ir.Expr) bool {
-		if e.Op == ir.OpLoad {
-			r := pt.home[e.From]
-			found = found || r != nil && (len(r.cols) > 0 || r.stream != nil || sortIn(r) != nil)
-		}
-		return !found
+// readsRegions reports whether an expression reads what such a region computes.
+func (pt *partition) readsRegions(e *ir.Expr, such func(*region) bool) bool {
+	return ir.Contains(e, func(e *ir.Expr) bool {
+		return e.Op == ir.OpLoad && pt.home[e.From] != nil && such(pt.home[e.From])
 	})
-	return found
+}
+
+func isAny(*region) bool { return true }
+
+// hasLoops reports whether a region has loops of its own, not only a point for each element.
+func hasLoops(r *region) bool { return len(r.cols) > 0 || r.stream != nil || sortIn(r) != nil }
+
+// sector is the bytes of memory that are written together.
+const sector = 32
+
+// storesRuns reports whether neighbouring points of a part lie beside each other in memory, so that threads with a point each store
+// whole sectors.
+func (c *axisCuts) storesRuns(part *ir.Value) bool {
+	return algebra.PointsAt(part.Axes[c.axis:], c.sizes)*float64(part.Type.Size()) >= sector
 }
 
 // insertParts puts the parts into the graph, where the concatenations read them.

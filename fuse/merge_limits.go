@@ -25,6 +25,9 @@ func (fl *flow) measure(r *region) extent {
 	for _, v := range r.members {
 		x.slots += fl.slots(v)
 	}
+	if x.slots > mostSlots {
+		x.slots = fl.sharedSlots(r)
+	}
 	return x
 }
 
@@ -36,6 +39,19 @@ func (fl *flow) slots(v *ir.Value) int {
 		fl.work[v] = n
 	}
 	return n
+}
+
+// fitsWork refuses a merge whose kernel would do too much for each element, so that memory takes little of its time.
+func (m *merging) fitsWork() *form.Refusal {
+	n := m.wholeA.size.slots + m.wholeB.size.slots
+	if n <= mostSlots || m.g.OneKernel {
+		return nil
+	}
+	if n = m.sharedSlots(m.region()); n <= mostSlots {
+		return nil
+	}
+	return form.Refuse(ir.ReasonNoGain, m.wholeB.members[len(m.wholeB.members)-1].Origin.Span,
+		"one kernel would do %d operations for each element; beyond %d a merge saves next to nothing, because memory takes little of the time", n, mostSlots)
 }
 
 // fits refuses a merge whose kernel would be too large. A graph that is to be one kernel is limited by the
@@ -52,10 +68,6 @@ func (fl *flow) fits(a, b *region) *form.Refusal {
 	}
 	if fl.g.OneKernel {
 		return nil
-	}
-	if n := a.size.slots + b.size.slots; n > mostSlots {
-		return form.Refuse(ir.ReasonNoGain, span,
-			"one kernel would do %d operations for each element; beyond %d a merge saves next to nothing, because memory takes little of the time", n, mostSlots)
 	}
 	if n := a.size.passes + b.size.passes; n > mostPasses {
 		if n = fl.passes(mergeOrdered(a.members, b.members, fl.order)); n > mostPasses {

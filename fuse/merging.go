@@ -35,18 +35,37 @@ func (m *merging) crossesStates() bool {
 // strayStores is how many times longer stores take if each goes to a line of its own.
 const strayStores = 4
 
-// storesAcross reports whether two regions store large results along different loops, of which the first is pointwise or
-// reads memory along the loop of its results, as windows do, and the second is pointwise. One kernel would read or store
-// across memory, and that costs more than reading their tensors once saves. Products have tiles, which are stored along either
-// loop.
+// storesAcross reports whether one of two regions stores large results along another loop than that along which the other one
+// stores its own, or reads what it reduces although it has a result for each point of that loop. One kernel would read or store across memory, and that costs more than reading their
+// tensors once saves. Products have tiles, which are stored along either loop.
 func (m *merging) storesAcross() bool {
-	if len(m.b.cols) > 0 || m.g.OneKernel || slices.ContainsFunc(m.a.members, form.Crosses) {
+	if m.g.OneKernel || slices.ContainsFunc(m.a.members, form.Crosses) || slices.ContainsFunc(m.b.members, form.Crosses) {
 		return false
 	}
 	alongA, bytesA := m.storedAlong(m.a)
 	alongB, bytesB := m.storedAlong(m.b)
-	if alongA == nil || alongB == nil || m.al.to[alongB] == alongA || len(m.a.cols) > 0 && !m.readsAlong(m.a, alongA) {
-		return false
+	across := func(bytes float64) bool { return strayStores*bytes/m.device.Bandwidth > m.device.Launch }
+	switch {
+	case len(m.b.cols) == 0 && alongB != nil:
+		if alongA != nil && (len(m.a.cols) == 0 || m.readsAlong(m.a, alongA)) {
+			return m.al.to[alongB] != alongA && across(min(bytesA, bytesB))
+		}
+		read := m.reducedAlong(m.a)
+		spans := func(r *ir.Range) bool { return m.al.to[r] == read }
+		return read != nil && !spans(alongB) && slices.ContainsFunc(m.b.space, spans) && across(bytesB)
+	case len(m.a.cols) == 0 && alongA != nil:
+		read := m.al.to[m.reducedAlong(m.b)]
+		return read != nil && read != alongA && slices.Contains(m.a.space, read) && across(bytesA)
 	}
-	return strayStores*min(bytesA, bytesB)/m.device.Bandwidth > m.device.Launch
+	return false
+}
+
+// reducedAlong is the loop along which a reduction walks its largest tensor; nil if that is no single loop, and for scatters, whose
+// threads go from element to element of what is added.
+func (m *merging) reducedAlong(r *region) *ir.Range {
+	scatters := slices.ContainsFunc(r.members, func(v *ir.Value) bool { return form.ScatterIn(v) != nil })
+	if at := m.contiguous(r); at >= 0 && len(r.cols) > 0 && !scatters {
+		return r.space[at]
+	}
+	return nil
 }

@@ -114,6 +114,10 @@ func TestPassesKeepResults(t *testing.T) {
 			y = attention(q, concat(keys, k, axis=1)[:, none], concat(values, v, axis=1)[:, none])
 		}`},
 		passCase{name: "chains", src: chainProgram},
+		passCase{name: "picked parts", src: `graph g(a: f32[N, M], s: f32[N, M]) -> (y: f32[N, M]) {
+			p = stack(a * s, exp(a), s, axis=1)
+			y = sum(f32((i32(floor(a)) % 3)[:, none] == i32(iota(3))[:, none]) * p, axis=1)
+		}`},
 		passCase{name: "median", src: `graph g(x: f32[N, M]) -> (y: f32[N]) { y = median(x) }`}) {
 		sources[c.name] = c.src
 	}
@@ -191,6 +195,15 @@ var passTable = []passCase{
 		`y[i, j] = x[j, i] * 2.0`},
 	{"a reshape there and back", `graph g(x: f32[N, 12]) -> (y: f32[N, 12]) { y = reshape(exp(reshape(x, N, 3, 4)), N, 12) }`,
 		`y[i, j] = exp(x[i, j])`},
+	{"two keys become one", `graph g(a: i64[K], b: i64[K], x: f32[K, 2]) -> (y: f32[4, 8, 2]) {
+		y[i: 4, j: 8, d: 2] = max[k: K where b[k] == j && a[k] == i] x[k, d] }`,
+		`y_places[i: 32, d] = max[k: K where i == index(a[k]) * 8 + index(b[k]) && 0 <= index(a[k]) && index(a[k]) < 4 && ` +
+			`0 <= index(b[k]) && index(b[k]) < 8] x[k, d]; y[i: 4, j: 8, d] = y_places[i * 8 + j, d]`},
+	{"what goes to the same rows is added first", `graph g(at: i64[5], x: f32[5], w: f32[5], z: f32[4]) -> (y: f32[4]) {
+		a[v: 4] = sum[k: 5 where at[k] == v] exp(x[k])
+		b[v: 4] = sum[k: 5 where at[k] == v] w[k]
+		y = a + z - b }`,
+		`a_2[v: 4] = sum[k: 5 where v == index(at[k])] exp(x[k]) - w[k]; y[i] = a_2[i] + z[i]`},
 	{"an extent that a constraint simplifies", `graph g(x: f32[N, C]) -> (y: f32[N, C / 2 * 2]) {
 		y = reshape(exp(reshape(x, N, C / 2, 2)), N, C / 2 * 2) }`,
 		`require(C == C / 2 * 2, "reshape of x, f32[N, C], to [N, C / 2, 2] needs C == C / 2 * 2"); ` +

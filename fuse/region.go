@@ -36,6 +36,16 @@ type region struct {
 // has reports whether v is computed in the region.
 func (r *region) has(v *ir.Value) bool { return r.at[v] != nil }
 
+// reductionOf is the first reduction of a region; nil where it has none.
+func reductionOf(r *region) *ir.Value {
+	for _, v := range r.members {
+		if v.Reduce != nil {
+			return v
+		}
+	}
+	return nil
+}
+
 // readsFrom reports whether a member of the region reads a member of another one.
 func (r *region) readsFrom(other *region) bool {
 	return r != other && slices.ContainsFunc(r.reads, other.has)

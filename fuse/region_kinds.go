@@ -43,6 +43,7 @@ var regionKinds = []regionKind{
 		veto: func(m *merging) *form.Refusal { return keepsFolds(m.wholeA, m.wholeB) }},
 	{name: "order", is: func(_ *program, r *region) bool { return sortIn(r) != nil }, may: joins, begin: (*region).sort,
 		veto: func(m *merging) *form.Refusal { return keepsOrder(m.a, m.b, m.al) }},
+	{name: "scatter", is: func(_ *program, r *region) bool { return scattersIn(r) }, may: joins, veto: (*merging).keepsKeys},
 	{name: "row product", is: func(_ *program, r *region) bool { return r.product != nil }, may: lastBlocks | joins | takesRows | isAccumulated,
 		encode: (*encoding).rowProduct},
 	{name: "concatenation", is: func(_ *program, r *region) bool { return r.concat },

@@ -97,7 +97,7 @@ func (lo scatterKernel) underCommon(folds []*ir.Fold) []*ir.Fold {
 	}
 	common := form.Conditions(folds[0].Where)
 	for _, f := range folds[1:] {
-		common = slices.DeleteFunc(common, func(c *ir.Expr) bool { return !lo.has(form.Conditions(f.Where), c) })
+		common = form.CommonConditions(common, form.Conditions(f.Where), lo.k.Rows, lo.k.Cols)
 	}
 	var where *ir.Expr
 	for _, c := range common {
@@ -108,7 +108,7 @@ func (lo scatterKernel) underCommon(folds []*ir.Fold) []*ir.Fold {
 		g := *f
 		var rest *ir.Expr
 		for _, c := range form.Conditions(f.Where) {
-			if !lo.has(common, c) {
+			if !slices.ContainsFunc(common, func(x *ir.Expr) bool { return form.SameCondition(x, c, lo.k.Rows, lo.k.Cols) }) {
 				rest = ir.Join(ir.OpAnd, rest, c)
 			}
 		}
@@ -121,11 +121,6 @@ func (lo scatterKernel) underCommon(folds []*ir.Fold) []*ir.Fold {
 		out = append(out, &g)
 	}
 	return out
-}
-
-// has reports whether a condition is in a list.
-func (lo scatterKernel) has(list []*ir.Expr, c *ir.Expr) bool {
-	return slices.ContainsFunc(list, func(x *ir.Expr) bool { return form.SameCondition(x, c, lo.k.Rows, lo.k.Cols) })
 }
 
 // scatterVariants makes the bodies of a kernel whose folds are a scatter.

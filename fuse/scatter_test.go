@@ -37,9 +37,6 @@ var scatters = []struct{ name, src, want string }{
 	{"keys of two types", `graph g(y0: f32[V, D], at: i32[K], x: f32[K, D]) -> (y: f32[V, D], i: i64[V, D]) {
 		y = index_add(y0, at, x)
 		i[v: V, d: D] = argmax[k: K where at[k] == v] x[k, d] }`, "columns go to v = at_2"},
-	{"a condition of a place", `graph g(z: bool[V], at: i32[K], m: bool[K], x: f32[K, D]) -> (i: i64[V, D], s: f32[V, D]) {
-		i[v: V, d: D] = argmax[k: K where (at[k] == v) & m[k]] x[k, d]
-		s[v: V, d: D] = sum[k: K where at[k] == v] x[k, d] }`, ""},
 	{"two columns", `graph g(z: bool[V], at: i32[J, K], x: f32[J, K, D]) -> (y: f32[V, D]) {
 		y[v: V, d: D] = sum[j: J, k: K where at[j, k] == v] x[j, k, d] }`, "columns go to j = at_2 where " +
 		"i * ((J - 1) / max(1, min(528 / (V / 256 + 1), min(J * K / max(1024, V * 2), J)))) * K + i * K + jk < J * K"},

@@ -208,7 +208,7 @@ func pad(b *builder, args []val, span diag.Span) val {
 		width = []val{args[1], args[1]}
 	}
 	if len(width) != 2 {
-		return b.fail(args[1].span, "width of pad must be (before, after), found %s", plural(len(width), "number"))
+		return b.fail(args[1].span, "width of pad must be (before, after), found %s%s", plural(len(width), "number"), argumentHint("pad", "width"))
 	}
 	before, after := b.sizeOf(width[0], args[1].span), b.sizeOf(width[1], args[1].span)
 	if v := args[3]; a.dtype == ir.Bool && v.kind == intVal && v.int == 0 { // what pads if nothing is said

@@ -35,7 +35,25 @@ var foreignArguments = map[[2]string]string{
 	{"batch_norm", "momentum"}:     trainsNorm,
 	{"batch_norm", "running_mean"}: trainsNorm,
 	{"batch_norm", "running_var"}:  trainsNorm,
+	{"roll", "axis"}:               "calls in each other move several axes, as in roll(roll(x, 1, axis=1), 2, axis=2)",
+	{"pad", "width"}:               padsSeveral,
+	{"pad", "axis"}:                padsSeveral,
+	{"reflect_pad", "axis"}:        padsLast("reflect"),
+	{"reflect_pad", surplus}:       padsLast("reflect"),
+	{"replicate_pad", "axis"}:      padsLast("replicate"),
+	{"replicate_pad", surplus}:     padsLast("replicate"),
+	{"circular_pad", "axis"}:       padsLast("circular"),
+	{"circular_pad", surplus}:      padsLast("circular"),
 	{"norm", "p"}:                  "l2_norm(x) is the length of all elements together, and frobenius_norm(x) that of each matrix of the last two axes",
+}
+
+// surplus stands for arguments behind the last parameter.
+const surplus = ""
+
+const padsSeveral = "calls in each other pad several axes, as in pad(pad(x, (1, 1), axis=-1), (2, 2), axis=-2), and zero_pad2d(x, left, right, top, bottom) the last two"
+
+func padsLast(mode string) string {
+	return `it pads the last axis: pad_mode(x, (1, 1), mode="` + mode + `", axis=-2) pads another, and calls in each other pad several`
 }
 
 const trainsNorm = "batch_norm_train(x, weight, bias) normalises with the statistics of the batch, and gives them"
@@ -54,9 +72,26 @@ var foreignFunctions = map[string]string{
 	"mm": "a @ b", "matmul_nt": "a @ transpose(b)", "addmm": "a @ b + c", "scaled_dot_product_attention": "attention(q, k, v)", "layernorm": "layer_norm(x, weight, bias)", "rmsnorm": "rms_norm(x, weight)",
 	"len": theSizes, "size": theSizes, "shape": theSizes, "ndim": theSizes, "numel": "the product of its sizes, as N * M",
 	"astype": "f32(x), or another dtype", "to": "f32(x), or another dtype", "cast": "f32(x), or another dtype", "type": "f32(x), or another dtype",
-	"print":       "it among the results: fusec run prints them",
-	"bitwise_and": "a & b", "bitwise_or": "a | b", "bitwise_xor": "a ^ b", "bitwise_not": "x ^ -1",
+	"interpolate": "upsample_nearest2d(x, 2), upsample_bilinear(x, 2) or another upsample_...(x, scale), and grid_sample(x, grid) for other places",
+	"unbind":      "x[:, 0], x[:, 1], or another index, for each part; a, b = split(x, 2, axis=1) keeps the axis",
+	"unstack":     "x[:, 0], x[:, 1], or another index, for each part; a, b = split(x, 2, axis=1) keeps the axis",
+	"meshgrid":    "iota(N)[:, none] and iota(M), which broadcast to [N, M]", "linspace": "lo + (hi - lo) * f32(iota(N)) / (N - 1)",
+	"quantile":   "sort(x), and read the element at the place; median(x) is that in the middle",
+	"percentile": "sort(x), and read the element at the place; median(x) is that in the middle", "kthvalue": "sort(x), and read the element at the place",
+	"stft": "unfold(x, window, step) * w, and multiply that by the cosines and by the sines of " + frequencies,
+	"fft":  "products with the cosines and with the sines of " + frequencies, "rfft": "products with the cosines and with the sines of " + frequencies,
+	"ifft": "products with the cosines and with the sines of " + frequencies, "irfft": "products with the cosines and with the sines of " + frequencies,
+	"dct":             "x @ cos(pi * (f32(iota(N))[:, none] + 0.5) * f32(iota(K)) / N)",
+	"hann_window":     "0.5 - 0.5 * cos(2 * pi * f32(iota(N)) / N)",
+	"hamming_window":  "0.54 - 0.46 * cos(2 * pi * f32(iota(N)) / N)",
+	"blackman_window": "0.42 - 0.5 * cos(2 * pi * f32(iota(N)) / N) + 0.08 * cos(4 * pi * f32(iota(N)) / N)",
+	"nms":             "scores that decay with the overlaps of all pairs of boxes (matrix NMS): how many elements a result has does not depend on values",
+	"roi_align":       "grid_sample(x, grid), with the places of each box in grid",
+	"print":           "it among the results: fusec run prints them",
+	"bitwise_and":     "a & b", "bitwise_or": "a | b", "bitwise_xor": "a ^ b", "bitwise_not": "x ^ -1",
 }
+
+const frequencies = "2 * pi * f32(iota(N))[:, none] * f32(iota(K)) / N: there are no complex numbers"
 
 const theSizes = "the names of its sizes, as N in x: f32[N]"
 
@@ -117,6 +152,8 @@ func foreignSyntax(bad lexer.Token, tokens []lexer.Token) string {
 		return len(before) > 0 && before[len(before)-1].Pos.Offset+len(previous(1)) == bad.Pos.Offset
 	}
 	switch {
+	case bad.Value == "=" && len(before) > 0 && before[len(before)-1].Type == tokKeyword:
+		return previous(1) + " is a keyword: choose another name"
 	case bad.Value == "[" && (previous(1) == "(" || previous(1) == "," || previous(1) == "="):
 		return "there are no lists: arguments stand one by one, as in concat(x, y, axis=0), and axes in parentheses, as in axis=(0, 1)"
 	case bad.Value == ">" && previous(1) == "<" && behind():
@@ -208,8 +245,8 @@ func beforeToken(bad lexer.Token, tokens []lexer.Token) []lexer.Token {
 
 // parameterHint suggests a parameter, or another function, for a name that a function does not have.
 func parameterHint(fn, name string, known []string) string {
-	if form := foreignArguments[[2]string{fn, name}]; form != "" {
-		return ": " + form
+	if form := argumentHint(fn, name); form != "" {
+		return form
 	}
 	for _, here := range foreignParameters[name] {
 		if slices.Contains(known, here) {
@@ -217,4 +254,12 @@ func parameterHint(fn, name string, known []string) string {
 		}
 	}
 	return diag.Choices(name, known)
+}
+
+// argumentHint says what to write in place of an argument that other libraries take.
+func argumentHint(fn, name string) string {
+	if form := foreignArguments[[2]string{fn, name}]; form != "" {
+		return ": " + form
+	}
+	return ""
 }

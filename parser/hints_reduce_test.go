@@ -94,3 +94,12 @@ func TestReducersSayTheirAxes(t *testing.T) {
 	_, err := Parse("p.fuse", []byte(`graph g(x: f32[2, 3]) -> (y: f32[]) { y = norm(x, p="fro") }`), Options{})
 	assert.ErrorContains(t, err, "l2_norm(x) is the length of all elements together, and frobenius_norm(x) that of each matrix")
 }
+
+// TestFormulasOfForeignFunctionsAreValid: what a message proposes as a formula is one.
+func TestFormulasOfForeignFunctionsAreValid(t *testing.T) {
+	for _, name := range []string{"hann_window", "hamming_window", "blackman_window", "linspace", "dct"} {
+		src := "graph g(x: f32[B, N], k: f32[K], lo: f32[], hi: f32[]) -> (y: f32[]) { y = sum(k) + sum(x) + lo + hi + sum(" + foreignFunctions[name] + ") }"
+		_, err := Parse("t.fuse", []byte(src), Options{})
+		require.NoError(t, err, name)
+	}
+}

@@ -83,7 +83,7 @@ func (b *builder) matchArgs(fn string, names []string, args []argument, span dia
 			b.errorf(args[i].span, "%s has no parameter %s%s", fn, args[i].name, parameterHint(fn, args[i].name, names))
 			return nil, false
 		case at >= len(names):
-			b.errorf(args[i].span, "%s takes at most %s, found %d", fn, plural(len(names), "argument"), len(args))
+			b.errorf(args[i].span, "%s takes at most %s, found %d%s", fn, plural(len(names), "argument"), len(args), argumentHint(fn, surplus))
 			return nil, false
 		case out[at] != nil:
 			b.errorf(args[i].span, "parameter %s of %s is given twice", names[at], fn)

@@ -100,6 +100,9 @@ func (r *reader) word(kind lexer.TokenType, what string) string {
 	return r.next().Value
 }
 
+// aName is what is expected where something is named.
+const aName = "a name"
+
 // unexpected reports the next token and gives the statement up.
 func (r *reader) unexpected(want string) {
 	t := *r.peek()
@@ -107,7 +110,9 @@ func (r *reader) unexpected(want string) {
 		panic(wrong{})
 	}
 	text := unexpected(t, want)
-	if hint := foreignSyntax(t, r.raw); hint != "" {
+	if want == aName && t.Type == tokKeyword {
+		text += ": choose another name"
+	} else if hint := foreignSyntax(t, r.raw); hint != "" {
 		text += ": " + hint
 	}
 	r.errs.Add(tokenSpan(t), "%s", text)
@@ -251,7 +256,7 @@ func (r *reader) graph(d *declNode) {
 	for r.is("@") {
 		a := &annotationNode{node: r.start()}
 		r.next()
-		a.Name = r.word(tokIdent, "a name")
+		a.Name = r.word(tokIdent, aName)
 		if r.accept("(") {
 			r.list(")", true, func() { a.Args = append(a.Args, r.arg()) })
 		}
@@ -316,7 +321,7 @@ func (r *reader) declared() *declaredNode {
 
 func (r *reader) ident() *identNode {
 	n := &identNode{node: r.start()}
-	n.Text = r.word(tokIdent, "a name")
+	n.Text = r.word(tokIdent, aName)
 	r.close(&n.node)
 	return n
 }

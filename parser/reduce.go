@@ -196,7 +196,7 @@ func (b *builder) axis(v val, rank int, fn string) (int, bool) {
 		return 0, false
 	}
 	if v.kind != intVal {
-		b.errorf(v.span, "axis of %s must be an integer known at compile time, not %s", fn, v.describe())
+		b.errorf(v.span, "axis of %s must be an integer known at compile time, not %s%s", fn, v.describe(), argumentHint(fn, "axis"))
 		return 0, false
 	}
 	d := v.int

@@ -59,10 +59,44 @@ func (b *builder) matchLeading(name string, w *dimNode, lead []*ir.Expr, span di
 		same = b.sameSize(old.val.list[d].indexExpr(), lead[d])
 	}
 	if !same {
-		b.errorf(span, "leading axes of %s are %s, which differ from the %s of another argument", name,
-			shapeText(lead), w.Name).Note(b.shownIn(b.parent, old.span), "%s comes from here", w.Name)
+		b.errorf(span, "leading axes of %s are %s, which differ from the %s of another argument%s", name,
+			shapeText(lead), w.Name, b.lastAxisHint(w.Name, old.val.list, lead)).Note(b.shownIn(b.parent, old.span), "%s comes from here", w.Name)
 	}
 	return same
+}
+
+// lastAxisHint proposes to move an axis of another argument to its end, where that has the leading axes wanted then: in other libraries channels
+// and classes stand behind the batch. had are the other's leading axes as it was given, behind which it declares one more.
+func (b *builder) lastAxisHint(name string, had []val, lead []*ir.Expr) string {
+	for _, p := range b.fn.Params {
+		if p.Type.Dims == nil || len(p.Type.Dims.Dims) != 2 || p.Type.Dims.Dims[0].Name != name || len(had) != len(lead) {
+			continue
+		}
+		last := bareName(p.Type.Dims.Dims[1].Size)
+		size := b.scope.names[last]
+		if size == nil {
+			continue
+		}
+		whole := append(slices.Clone(had), size.val)
+		for d := range had {
+			rest := slices.Delete(slices.Clone(whole), d, d+1)
+			if slices.EqualFunc(rest, lead, func(v val, e *ir.Expr) bool { return b.sameSize(v.indexExpr(), e) }) {
+				return fmt.Sprintf(": the axis %s of %s goes last: permute(%[2]s, %s) puts it there", last, p.Name.Text, movedLast(d, len(whole)))
+			}
+		}
+	}
+	return ""
+}
+
+// movedLast is an order of axes in which one is behind all others, as permute takes it.
+func movedLast(axis, rank int) string {
+	var order []string
+	for d := range rank {
+		if d != axis {
+			order = append(order, fmt.Sprint(d))
+		}
+	}
+	return "(" + strings.Join(append(order, fmt.Sprint(axis)), ", ") + ")"
 }
 
 // declaredText says how a library function declares the axes of what has a wrong size; a file's own functions are

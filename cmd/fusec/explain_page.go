@@ -33,7 +33,7 @@ func (a *app) explainPages(graphs []explain.Explanation) {
 		p.explainStates(x.States)
 		p.refusal()
 		a.totals(x)
-		a.losing(x, fmt.Sprintf("kernel %d", x.Costliest()+1))
+		a.losing(x, "kernel "+p.label(x.Costliest()))
 	}
 }
 
@@ -78,11 +78,10 @@ func (p *page) kernels() {
 			share = fmt.Sprintf("%.0f%%", 100*min(1, *k.Seconds / *p.x.Fused.Seconds))
 		}
 		lines, text := p.does(k)
-		if k.LastBlockOf != "" { // no kernel of its own, which the title does not count
-			of := slices.IndexFunc(p.x.Kernels, func(o explain.KernelNote) bool { return o.Name == k.LastBlockOf })
-			text = fmt.Sprintf("in the last blocks of %d: %s", of+1, text)
+		if k.LastBlockOf != "" {
+			text = fmt.Sprintf("in the last blocks of %s: %s", p.label(p.position(k.LastBlockOf)), text)
 		}
-		rows = append(rows, []string{fmt.Sprint(n + 1), secondsText(k.Seconds), share, roofText(k), lines, p.cut(text, edge)})
+		rows = append(rows, []string{p.label(n), secondsText(k.Seconds), share, roofText(k), lines, p.cut(text, edge)})
 		if len(p.x.Kernels) <= pageDetailed {
 			for _, line := range p.details(k) {
 				for _, part := range wrap(line, p.ui.width()-edge) {
@@ -100,6 +99,29 @@ func (p *page) kernels() {
 	p.ui.printf("\n")
 }
 
+// label names a kernel of the plan: launches have numbers, so that the last is how many there are, and what runs in the last blocks of a launch has
+// the number of that with a sign behind it. What has nothing to do at the sizes is not launched.
+func (p *page) label(n int) string {
+	if n < 0 || p.x.Kernels[n].Idle {
+		return "-"
+	}
+	if of := p.position(p.x.Kernels[n].LastBlockOf); of >= 0 {
+		return p.label(of) + "+"
+	}
+	launches := 0
+	for _, k := range p.x.Kernels[:n+1] {
+		if !k.Idle && k.LastBlockOf == "" {
+			launches++
+		}
+	}
+	return fmt.Sprint(launches)
+}
+
+// position is where in the plan a kernel of a name is; -1 for none.
+func (p *page) position(name string) int {
+	return slices.IndexFunc(p.x.Kernels, func(k explain.KernelNote) bool { return k.Name == name })
+}
+
 // edge is how many characters the columns before the last have.
 func (p *page) edge(shown []int) int {
 	const gap = 2
@@ -107,7 +129,7 @@ func (p *page) edge(shown []int) int {
 	for _, n := range shown {
 		k := p.x.Kernels[n]
 		lines, _ := p.does(k)
-		for i, cell := range []string{fmt.Sprint(n + 1), secondsText(k.Seconds), "", roofText(k), lines} {
+		for i, cell := range []string{p.label(n), secondsText(k.Seconds), "", roofText(k), lines} {
 			widths[i] = max(widths[i], len(cell))
 		}
 	}
@@ -223,7 +245,7 @@ func (p *page) tensors(list []explain.Transfer, form string, end func(explain.Ke
 		var others []string
 		for i, k := range p.x.Kernels {
 			if slices.ContainsFunc(end(k), func(o explain.Transfer) bool { return o.Name == t.Name }) {
-				others = append(others, fmt.Sprint(i+1))
+				others = append(others, p.label(i))
 			}
 		}
 		key := strings.Join(others, ", ")

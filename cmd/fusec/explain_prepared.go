@@ -15,9 +15,9 @@ func (p *page) prepared() {
 	for _, i := range p.running() {
 		switch k := p.x.Kernels[i]; {
 		case len(k.Terms) > 0:
-			terms = append(terms, fmt.Sprint(i+1))
+			terms = append(terms, p.label(i))
 		case k.Copies != nil && k.Copies.Inserted:
-			copies = append(copies, fmt.Sprint(i+1))
+			copies = append(copies, p.label(i))
 		}
 	}
 	var said []string

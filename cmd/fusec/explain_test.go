@@ -29,3 +29,17 @@ func TestLosingPlansAreNamed(t *testing.T) {
 	x.Fused.Seconds = &short
 	assert.NotContains(t, said(a.explainPages)+said(verbose), "repro")
 }
+
+// TestRowsAreNumberedByLaunch: the last number of the rows is the kernels that the headline counts; what runs in the last blocks of a launch has the
+// number of that, and what does not run has none. Bytes name kernels by the same numbers.
+func TestRowsAreNumberedByLaunch(t *testing.T) {
+	writes := func(name string) []explain.Transfer { return []explain.Transfer{{Name: name, Kind: "temporary"}} }
+	p := page{x: explain.Explanation{Kernels: []explain.KernelNote{{Name: "a", Writes: writes("s")}, {Name: "idle", Idle: true}, {Name: "b"},
+		{Name: "b_rest", LastBlockOf: "b", Reads: writes("s")}, {Name: "c", Reads: writes("s")}}}}
+	var labels []string
+	for i := range p.x.Kernels {
+		labels = append(labels, p.label(i))
+	}
+	assert.Equal(t, []string{"1", "-", "2", "2+", "3"}, labels)
+	assert.Contains(t, strings.Join(p.details(p.x.Kernels[0]), " "), "for kernel 2+, 3")
+}

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"math/rand/v2"
+	"time"
 
 	"github.com/fusec/fusec"
 	"github.com/fusec/fusec/ir"
@@ -14,6 +16,7 @@ const (
 	wholeBudget = 5e7 // to compute everything
 
 	secondsAnOperation = 15e-9
+	sampleSeconds      = 20 // that the sampled elements of all outputs may take: costs are estimates
 )
 
 // checking says how to check a run.
@@ -37,7 +40,8 @@ func (a *app) references(p *fusec.Program, r *result, how checking) ([]*referenc
 	}
 	refs := make([]*reference, len(g.Outputs))
 	random := rand.New(rand.NewPCG(how.seed, 0))
-	unreached := false
+	unreached, sampled := false, &sampling{graph: g, inputs: inputs}
+	end := time.Now().Add(sampleSeconds * time.Second)
 	for i := range g.Outputs {
 		points := samplePoints(g, i, args.sizes, r.outputs[i].Shape, random)
 		if points == nil {
@@ -45,9 +49,12 @@ func (a *app) references(p *fusec.Program, r *result, how checking) ([]*referenc
 			continue
 		}
 		var err error
-		if refs[i], err = sampleReference(g, inputs, i, points); err != nil {
+		until := time.Now().Add(time.Until(end) / time.Duration(len(g.Outputs)-i))
+		sampled.over = func() bool { return time.Now().After(until) }
+		if refs[i], err = sampled.reference(i, points); err != nil {
 			return nil, err
 		}
+		unreached = unreached || refs[i] == nil
 	}
 	if unreached && r.kind == runtime.CUDA {
 		return a.standIn(p, r, refs)
@@ -120,21 +127,72 @@ func numbers(x *interp.Tensor) []float64 {
 	return out
 }
 
-func sampleReference(g *ir.Graph, inputs []*interp.Tensor, output int, at [][]int) (*reference, error) {
-	ref := &reference{name: interpreterName, tf32: g.TF32, points: at, resample: resampler(g, inputs, output)}
-	for n, how := range roundings() {
-		values, err := ref.resample(at, how)
+// sampling computes chosen elements of outputs one by one, with all roundings, and what they share once.
+type sampling struct {
+	graph  *ir.Graph
+	inputs []*interp.Tensor
+	runs   []*interp.Sampler
+	over   func() bool // whether the time is over; what is not computed then is left out
+}
+
+// reference computes elements of an output until the time is over; nil where it is over before the first.
+func (s *sampling) reference(output int, at [][]int) (*reference, error) {
+	ref := &reference{name: interpreterName, tf32: s.graph.TF32, points: at, chosen: len(at), resample: resampler(s.graph, s.inputs, output)}
+	columns := make([][]float64, roundingRuns)
+	for i, index := range at {
+		row, err := s.element(interp.Point{Output: output, Index: index})
+		if errors.Is(err, interp.ErrStopped) {
+			s.runs, ref.points = nil, at[:i]
+			break
+		}
 		if err != nil {
 			return nil, err
 		}
+		for n, v := range row {
+			columns[n] = append(columns[n], v)
+		}
+	}
+	if len(at) > 0 && len(ref.points) == 0 {
+		return nil, nil
+	}
+	for n, values := range columns {
 		ref.add(n, values)
 	}
 	return ref, nil
 }
 
+// element is one element of an output with each of the roundings.
+func (s *sampling) element(p interp.Point) (row []float64, err error) {
+	if s.runs == nil {
+		for _, how := range roundings() {
+			how.Stop = func() bool { return s.over() }
+			run, err := interp.NewSampler(s.graph, s.inputs, how)
+			if err != nil {
+				return nil, err
+			}
+			s.runs = append(s.runs, run)
+		}
+	}
+	for _, run := range s.runs {
+		v, err := run.At(p)
+		if err != nil {
+			return nil, err
+		}
+		row = append(row, scalarOf(v, s.graph.Outputs[p.Output].Value.Type))
+	}
+	return row, nil
+}
+
+// scalarOf is an element as an f64.
+func scalarOf(v interp.Scalar, t ir.DType) float64 {
+	if t.IsFloat() {
+		return v.F
+	}
+	return float64(v.I)
+}
+
 // resampler computes chosen elements of an output.
 func resampler(g *ir.Graph, inputs []*interp.Tensor, output int) func([][]int, interp.Options) ([]float64, error) {
-	float := g.Outputs[output].Value.Type.IsFloat()
 	return func(at [][]int, how interp.Options) ([]float64, error) {
 		list := make([]interp.Point, len(at))
 		for i := range at {
@@ -146,9 +204,7 @@ func resampler(g *ir.Graph, inputs []*interp.Tensor, output int) func([][]int, i
 		}
 		values := make([]float64, len(found))
 		for i, v := range found {
-			if values[i] = v.F; !float {
-				values[i] = float64(v.I)
-			}
+			values[i] = scalarOf(v, g.Outputs[output].Value.Type)
 		}
 		return values, nil
 	}

@@ -5,16 +5,17 @@ import (
 	"slices"
 
 	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/ir/interp"
 )
 
 // Which elements of an output are compared, where all are too many.
 
 // What the interpreter may be asked for, in operations as in reference.go.
 const (
-	sampleBudget = 6e7 // for the sampled elements of one output
-	oneBudget    = 2e8 // for one group of elements, where more are too many
-	samples      = 256 // elements of one output, where the budget allows
-	sharing      = 1.5 // times what one element costs: most of a group that shares with it
+	sampleBudget = 6e7                                                 // for the sampled elements of one output
+	oneBudget    = sampleSeconds / (secondsAnOperation * roundingRuns) // for one group of elements, where more are too many
+	samples      = 256                                                 // elements of one output, where the budget allows
+	sharing      = 1.5                                                 // times what one element costs: most of a group that shares with it
 )
 
 // samplePoints chooses elements of an output: its corners, and others at random, as many as the budget allows; nil where it
@@ -25,11 +26,11 @@ func samplePoints(g *ir.Graph, output int, sizes map[string]int64, shape []int, 
 		return [][]int{}
 	}
 	group := groupOf(g, output, sizes, shape)
-	n, cost := samples/product(group), boxCost(g, output, group, sizes)
-	for n > 1 && float64(n)*cost > sampleBudget {
+	n := samples / product(group)
+	for n > 1 && groupsCost(g, output, group, n, sizes) > sampleBudget {
 		n /= 2
 	}
-	if float64(n)*cost > oneBudget {
+	if groupsCost(g, output, group, n, sizes) > oneBudget {
 		return nil
 	}
 	var out [][]int
@@ -52,14 +53,14 @@ func samplePoints(g *ir.Graph, output int, sizes map[string]int64, shape []int, 
 // groupOf is how many positions along each axis the elements of a group have: one where elements are cheap, or share nothing.
 func groupOf(g *ir.Graph, output int, sizes map[string]int64, shape []int) []int {
 	group := slices.Repeat([]int{1}, len(shape))
-	one := boxCost(g, output, group, sizes)
-	if samples*one <= sampleBudget {
+	one := groupsCost(g, output, group, 1, sizes)
+	if groupsCost(g, output, group, samples, sizes) <= sampleBudget {
 		return group
 	}
 	for d := len(shape) - 1; d >= 0; d-- {
 		for 2*product(group) <= samples && 2*group[d] <= shape[d] {
 			group[d] *= 2
-			if boxCost(g, output, group, sizes) > sharing*one {
+			if groupsCost(g, output, group, 1, sizes) > sharing*one {
 				group[d] /= 2
 				break
 			}
@@ -90,17 +91,18 @@ func product(counts []int) int {
 	return n
 }
 
-// sampleCost is about how many operations n elements of an output take that share nothing.
+// sampleCost is about how many operations n elements of an output take.
 func sampleCost(g *ir.Graph, output, n int, sizes map[string]int64) float64 {
-	return float64(n) * boxCost(g, output, slices.Repeat([]int{1}, len(g.Outputs[output].Value.Axes)), sizes)
+	return groupsCost(g, output, slices.Repeat([]int{1}, len(g.Outputs[output].Value.Axes)), n, sizes)
 }
 
-// boxCost is about how many operations a box of elements of an output takes, with so many positions along each axis. Backwards
-// from it, of each value a box is needed: along each axis as many points as the loads of its readers visit.
-func boxCost(g *ir.Graph, output int, box []int, sizes map[string]int64) float64 {
-	root := make([]float64, len(box))
-	for d, n := range box {
-		root[d] = float64(n)
+// groupsCost is about how many operations n groups of elements of an output take, with so many positions along each axis. Backwards
+// from it, of each value a box is needed for each group: along each axis as many points as the loads of its readers visit. What the groups
+// share is computed once, so that no value takes more than all of it.
+func groupsCost(g *ir.Graph, output int, group []int, n int, sizes map[string]int64) float64 {
+	root := make([]float64, len(group))
+	for d, positions := range group {
+		root[d] = float64(positions)
 	}
 	need, total := map[*ir.Value][]float64{g.Outputs[output].Value: root}, 0.0
 	for i := len(g.Values) - 1; i >= 0; i-- {
@@ -109,13 +111,8 @@ func boxCost(g *ir.Graph, output int, box []int, sizes map[string]int64) float64
 			continue
 		}
 		visits := visitedPoints(v, need[v], sizes)
-		at := 1.0
-		for _, count := range visits {
-			at *= count
-		}
-		nodes := 0
-		ir.Walk(v.Body, func(*ir.Expr) bool { nodes++; return true })
-		total += at * float64(nodes)
+		box := interp.Work(v, func(r *ir.Range) float64 { return visits[r] })
+		total += min(float64(n)*box, interp.Work(v, func(r *ir.Range) float64 { return points([]*ir.Range{r}, sizes) }))
 		for _, l := range v.Loads() {
 			need[l.From] = widen(need[l.From], l, visits, sizes)
 		}

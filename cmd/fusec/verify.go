@@ -25,8 +25,9 @@ func (a *app) verify(p *fusec.Program, r *result, how checking) error {
 	length := reductionLength(g, r.args.sizes)
 	for i, o := range g.Outputs {
 		if refs[i] == nil {
-			a.ui.printf("%s %s: not checked: the interpreter would take too long at these sizes (--all lets it)\n",
-				a.ui.style(cyan, "check"), o.Name)
+			one := sampleCost(g, i, 1, r.args.sizes) * secondsAnOperation * roundingRuns
+			a.ui.printf("%s %s: not checked: the interpreter would take too long at these sizes, about %s for one element (--all lets it)\n",
+				a.ui.style(cyan, "check"), o.Name, roughTime(one))
 			continue
 		}
 		checked++
@@ -54,6 +55,9 @@ func (a *app) reportCheck(name string, got *tensor.Tensor, ref *reference, lengt
 	if ref.len() < got.Len() {
 		of = fmt.Sprintf("%s of %s", thousands(ref.len()), countOf(got.Len(), "element"))
 	}
+	if ref.len() < ref.chosen {
+		of += fmt.Sprintf(" (%d of %s, as time ended)", ref.len(), countOf(ref.chosen, "sample"))
+	}
 	switch {
 	case c.bad > 0:
 		a.ui.errorf("output %s%v: expected %v (by %s), found %v: %s; so are %s of %s", name, c.index, c.want, ref.name, c.got,
@@ -68,6 +72,9 @@ func (a *app) reportCheck(name string, got *tensor.Tensor, ref *reference, lengt
 		a.ui.printf("%s %s: %s agree with %s%s\n", a.ui.style(green, "check"), name, of, ref.name, c.errorText(got.DType))
 		if text := c.toleranceText(got.DType, length); text != "" {
 			a.ui.printf("      %s\n", a.ui.style(faint, text))
+		}
+		if c.illConditioned > 0 {
+			a.ui.printf("      %s\n", a.ui.style(yellow, c.illText()))
 		}
 		return true
 	}
@@ -84,6 +91,7 @@ const mostUndecided = 10
 type reference struct {
 	name    string
 	points  [][]int     // nil: all elements, in order
+	chosen  int         // how many points there were to be, where time ended before all were computed
 	exact   []float64   // computed in f64 without rounding; of integers, exactly
 	strict  []float64   // with every operation rounded, as unfused; nil where not known
 	sampled [][]float64 // other results that roundings may give
@@ -106,13 +114,25 @@ type comparison struct {
 	off       float64 // of the first bad element, in units in the last place
 	allowed   float64 // there, likewise
 
-	tolerance        float64 // what is allowed, relative to the size of the elements
-	worst, strict    float64 // the largest error, ours and that of strict, in units in the last place
-	relative         float64 // the largest error relative to the element and its neighbours
-	known            bool    // strict is known
-	tf32             bool    // of the reference
-	roundings, drift float64 // what is allowed for roundings of the types, and for the operations', in such units
+	nearest
+	strict         float64 // the largest error of strict, in units in the last place
+	known          bool    // strict is known
+	tf32           bool    // of the reference
+	illConditioned int     // elements of which roundings allow more than a tenth
 }
+
+// nearest is the finite element of which the error is the largest part of what is allowed for it. Each element has a limit of its own, so
+// that the largest error and the largest limit may be of two.
+type nearest struct {
+	part             float64 // of what is allowed
+	worst, relative  float64 // its error, in units in the last place, and relative to the element and its neighbours
+	tolerance        float64 // what is allowed, likewise relative
+	roundings, drift float64 // what is allowed for roundings of the types, and for the operations', in units in the last place
+	own              bool    // the latter is what roundings do to this element, which is more than they do to most
+}
+
+// illConditioned: a check that allows more than this part of an element because of the roundings of the operations says little of it.
+const illConditioned = 0.1
 
 // compare measures got against f64. A float may be off by some roundings of its own type and
 // of the type sums are kept in, which grow with the root of their length, relative to it and
@@ -120,30 +140,30 @@ type comparison struct {
 // own operations do, to nine in ten of the elements or to this one. Integers must be what
 // they are in either arithmetic.
 func (r *reference) compare(got *tensor.Tensor, length float64) comparison {
-	c := comparison{known: r.strict != nil, tf32: r.tf32}
+	c := comparison{known: r.strict != nil, tf32: r.tf32, nearest: nearest{part: -1}}
 	float := got.DType.IsFloat()
 	relative, size := relativeTolerance(got.DType, length), rootMeanSquare(r.exact)
 	gaps := r.gaps()
-	drift := roundingGap * quantile(gaps, 0.9)
-	unit := unitOf(got.DType, size)
-	c.roundings, c.drift = 2*relative*size/unit, drift/unit
-	c.tolerance = 2*relative + drift/max(size, math.SmallestNonzeroFloat64)
+	most := roundingGap * quantile(gaps, 0.9)
 	for i, want := range r.exact {
 		found := r.element(got, i)
 		gap := distance(found, want)
-		scale := math.Abs(want) + size
-		allowed := relative*scale + max(drift, roundingGap*gaps[i])
+		scale, drift := math.Abs(want)+size, max(most, roundingGap*gaps[i])
+		allowed := relative*scale + drift
 		if !float {
 			allowed = 0
 		}
 		if want-want == 0 {
 			c.finite++
-			if unit := unitOf(got.DType, max(math.Abs(want), size)); float && !math.IsInf(gap, 1) {
-				c.worst = max(c.worst, gap/unit)
-				c.relative = max(c.relative, gap/max(math.Abs(want), size, math.SmallestNonzeroFloat64))
-				if c.known {
-					c.strict = max(c.strict, finiteOrZero(distance(r.strict[i], want))/unit)
-				}
+			unit, own := unitOf(got.DType, max(math.Abs(want), size)), max(math.Abs(want), size, math.SmallestNonzeroFloat64)
+			if float && drift > illConditioned*own {
+				c.illConditioned++
+			}
+			if part := partOf(gap, allowed); float && !math.IsInf(gap, 1) && part > c.part {
+				c.nearest = nearest{part, gap / unit, gap / own, allowed / own, relative * scale / unit, drift / unit, drift > most}
+			}
+			if float && !math.IsInf(gap, 1) && c.known {
+				c.strict = max(c.strict, finiteOrZero(distance(r.strict[i], want))/unit)
 			}
 		}
 		if allowed > scale/2 && !(gap <= relative*scale) {
@@ -161,6 +181,14 @@ func (r *reference) compare(got *tensor.Tensor, length float64) comparison {
 		}
 	}
 	return c
+}
+
+// partOf is how much of what is allowed an error takes.
+func partOf(gap, allowed float64) float64 {
+	if gap == 0 {
+		return 0
+	}
+	return gap / allowed
 }
 
 func (r *reference) element(got *tensor.Tensor, i int) float64 { return got.At(r.index(got, i)...) }

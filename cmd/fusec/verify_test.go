@@ -93,6 +93,61 @@ func TestSampleCost(t *testing.T) {
 	assert.Len(t, samplePoints(g, 0, sizes, []int{1000, 1000}, rand.New(rand.NewPCG(1, 1))), samples)
 }
 
+// TestSharedWorkCountsOnce: elements that share reductions take no more than all elements do, however many they are, and more of them take no less.
+func TestSharedWorkCountsOnce(t *testing.T) {
+	for _, y := range []string{"attention(x @ w, x @ w, x @ w)", "softmax(x) @ w", "sort(x)", "x[argsort(x[:, 0])]", "cumsum(x, axis=0)"} {
+		g := graphOf(t, "graph g(x: f32[N, 64], w: f32[64, 64]) -> (y: f32[N, 64]) { y = "+y+" }")
+		sizes := map[string]int64{"N": 500}
+		all, before := interp.Cost(g, sizes), 0.0
+		for _, n := range []int{1, 10, 256, 500 * 64, 1 << 30} {
+			cost := sampleCost(g, 0, n, sizes)
+			assert.LessOrEqual(t, cost, all, "%s of %d", y, n)
+			assert.GreaterOrEqual(t, cost, before, "%s of %d", y, n)
+			before = cost
+		}
+		assert.Greater(t, before, all/2, y)
+	}
+}
+
+// TestSamplesEndWithTime: what is computed before the time is over is the same as what is computed without a limit, and checked; where nothing is, there is
+// no reference.
+func TestSamplesEndWithTime(t *testing.T) {
+	g := graphOf(t, "graph g(x: f32[64, 200]) -> (y: f32[64, 200], z: f32[64]) { y = softmax(x)\nz = sum(x, axis=1) }")
+	x := interp.New(ir.F32, 64, 200)
+	for i := range x.F {
+		x.F[i] = float64(i % 7)
+	}
+	points := samplePoints(g, 0, nil, []int{64, 200}, rand.New(rand.NewPCG(1, 1)))
+	var whole *reference
+	partial := 0
+	for _, asked := range []int{1 << 30, 0, 1, 20, 300} {
+		calls := 0
+		s := &sampling{graph: g, inputs: []*interp.Tensor{x}, over: func() bool { calls++; return calls > asked }}
+		ref, err := s.reference(0, points)
+		require.NoError(t, err)
+		if whole == nil {
+			whole = ref
+			require.Equal(t, len(points), ref.len())
+			continue
+		}
+		if asked == 0 {
+			require.Nil(t, ref)
+		} else if ref != nil {
+			partial++
+			assert.Less(t, ref.len(), len(points))
+			assert.Equal(t, whole.exact[:ref.len()], ref.exact)
+			assert.Equal(t, whole.strict[:ref.len()], ref.strict)
+			assert.Len(t, ref.sampled[0], ref.len())
+			assert.Equal(t, len(points), ref.chosen)
+		}
+		s.over = func() bool { return false } // the next output has its own time
+		next, err := s.reference(1, [][]int{{3}})
+		require.NoError(t, err)
+		assert.Equal(t, 1, next.len())
+	}
+	assert.Positive(t, partial)
+}
+
 func TestIndexBounds(t *testing.T) {
 	g := graphOf(t, `graph g(t: f32[V, W], i: i64[N], j: i32[N], k: i64[N]) -> (y: f32[N], z: i64[N]) {
     row = i + 0
@@ -143,6 +198,49 @@ func TestNoToleranceIsVacuous(t *testing.T) {
 			assert.Equal(t, 1, c.bad)
 		}
 	}
+}
+
+// TestWhatIsPrintedIsApplied: a result passes exactly where the printed error is within the printed tolerance, both in units in the last place and
+// relative to the element's size, though each element has a tolerance of its own.
+func TestWhatIsPrintedIsApplied(t *testing.T) {
+	random := rand.New(rand.NewPCG(2, 1))
+	for range 500 {
+		n := 1 + random.IntN(40)
+		r, got, noise := &reference{}, make([]float32, n), math.Exp(random.NormFloat64()*4-12)
+		for i := range got {
+			exact, own := random.NormFloat64()*math.Exp(2*random.NormFloat64()), noise*math.Exp(3*random.NormFloat64())
+			r.exact, r.strict = append(r.exact, exact), append(r.strict, exact+own*random.NormFloat64())
+			got[i] = float32(exact + 2*own*random.NormFloat64())
+		}
+		c := r.compare(floats(t, ir.F32, got...), 1)
+		assert.Equal(t, c.bad == 0, c.part <= 1, "noise %v", noise)
+		assert.Equal(t, c.bad == 0, c.relative <= c.tolerance*(1+1e-12), "noise %v", noise)
+		assert.Equal(t, c.bad == 0, c.worst <= (c.roundings+c.drift)*(1+1e-12), "noise %v", noise)
+	}
+
+	r := &reference{exact: slices.Repeat([]float64{1}, 20), strict: slices.Repeat([]float64{1}, 20)}
+	r.strict[3] = 1.01
+	got := slices.Repeat([]float32{1}, 20)
+	got[3] = 1.02
+	c := r.compare(floats(t, ir.F32, got...), 1)
+	assert.Zero(t, c.bad)
+	assert.InDelta(t, 0.04, c.tolerance, 1e-4)
+	assert.Contains(t, c.toleranceText(ir.F32, 1), "4 times what rounding each operation does to this element")
+}
+
+// TestIllConditionedElementsAreCounted: what roundings move by their size tells nothing, be it few elements or most.
+func TestIllConditionedElementsAreCounted(t *testing.T) {
+	for ill, counted := range map[int]int{0: 0, 1: 1, 4: 20, 20: 20} { // beyond one in ten, all others are allowed as much
+		r := &reference{exact: slices.Repeat([]float64{1}, 20), strict: slices.Repeat([]float64{1}, 20)}
+		for i := range ill {
+			r.strict[i] = 3
+		}
+		c := r.compare(floats(t, ir.F32, slices.Repeat([]float32{1}, 20)...), 1)
+		assert.Zero(t, c.bad)
+		assert.Equal(t, counted, c.illConditioned, "%d", ill)
+	}
+	c := comparison{illConditioned: 1}
+	assert.Equal(t, "1 element is too ill-conditioned to check: rounding operations moves results so far that more than 10 % of its size is allowed", c.illText())
 }
 
 // The loss of a vocabulary of one is 0 in f64, and roundings move it by more than its size: a

@@ -8,12 +8,12 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// errorText says how far off the worst element is, and how far off unfused operations are.
+// errorText says how far off the element nearest to its limit is, and how far off unfused operations are.
 func (c *comparison) errorText(t ir.DType) string {
 	if !t.IsFloat() {
 		return ", exactly"
 	}
-	text := fmt.Sprintf(": at most %s off (%.1e of its size)", units(c.worst), c.relative)
+	text := fmt.Sprintf(": at worst %s off (%.1e of its size)", units(c.worst), c.relative)
 	if c.known {
 		text += fmt.Sprintf(", unfused with @strict %s", units(c.strict))
 	}
@@ -31,7 +31,17 @@ func (c *comparison) offText(t ir.DType) string {
 	return fmt.Sprintf("%s apart, %s allowed", units(c.off), units(c.allowed))
 }
 
-// toleranceText says where the tolerance comes from.
+// illText says of how many elements the check tells little.
+func (c *comparison) illText() string {
+	are, their := "are", "their"
+	if c.illConditioned == 1 {
+		are, their = "is", "its"
+	}
+	return fmt.Sprintf("%s %s too ill-conditioned to check: rounding operations moves results so far that more than %.0f %% of %s size is allowed",
+		countOf(c.illConditioned, "element"), are, 100*illConditioned, their)
+}
+
+// toleranceText says how much the element nearest to its limit may be off, and where that comes from.
 func (c *comparison) toleranceText(t ir.DType, length float64) string {
 	if !t.IsFloat() {
 		return ""
@@ -46,7 +56,11 @@ func (c *comparison) toleranceText(t ir.DType, length float64) string {
 		if c.tf32 {
 			what += ", and the factors of products to tf32,"
 		}
-		text += fmt.Sprintf(" + %s, %d times what %s does to nine in ten elements", units(c.drift), roundingGap, what)
+		to := "nine in ten elements"
+		if c.own {
+			to = "this element"
+		}
+		text += fmt.Sprintf(" + %s, %d times what %s does to %s", units(c.drift), roundingGap, what, to)
 	}
 	if c.undecided > 0 {
 		text += fmt.Sprintf("; %s depend on rounding alone", countOf(c.undecided, "element"))

@@ -24,6 +24,9 @@ type tally struct {
 	unknown     bool    // some amount depends on a symbol without a size
 	accumulated bool    // seconds holds the time of every kernel already
 	work        []Work  // the same flops, special functions and products, over symbols
+
+	folded   map[uint64]bool // the operations of reductions that were counted
+	standIns []*ir.Range     // for the ranges of reductions, in their order
 }
 
 // points is the number of points at which something is computed, as a number and as an
@@ -49,14 +52,16 @@ func (t *tally) done(p points, w Work) {
 	t.work = append(t.work, w)
 }
 
-func newTally() *tally { return &tally{reads: ir.IntConst(0), writes: ir.IntConst(0)} }
+func newTally() *tally {
+	return &tally{reads: ir.IntConst(0), writes: ir.IntConst(0), folded: map[uint64]bool{}}
+}
 
 func (t *tally) read(bytes *ir.Expr) { t.reads = ir.Apply(ir.OpAdd, t.reads, bytes) }
 
 func (t *tally) write(bytes *ir.Expr) { t.writes = ir.Apply(ir.OpAdd, t.writes, bytes) }
 
 // compute adds the work of one value. An operation is done once for each point of the
-// ranges that it depends on; the last multiplication of what is summed is done with the
+// ranges that it depends on, and once for all reductions side by side; the last multiplication of what is summed is done with the
 // addition. Where each term of a fold goes to one of the rows to, none is computed for the others.
 func (t *tally) compute(v *ir.Value, to *ir.Range, x *explainer) {
 	if v.Reduce != nil && form.OnlyForNaN(v.Reduce.Where, v.Reduce.Ranges) {
@@ -66,8 +71,12 @@ func (t *tally) compute(v *ir.Value, to *ir.Range, x *explainer) {
 		return x.points(slices.DeleteFunc(ranges, func(r *ir.Range) bool { return r == to }), t)
 	}
 	summed := v.Reduce != nil && v.Reduce.Op == ir.Sum
-	for _, e := range computing(v.Body) {
-		if !summed || e != form.WithoutCasts(v.Body) || e.Op != ir.OpMul {
+	body, seen := v.Body, map[uint64]bool{}
+	if v.Reduce != nil && to == nil {
+		body, seen = t.aligned(v), t.folded
+	}
+	for _, e := range computing(body, seen) {
+		if !summed || e != form.WithoutCasts(body) || e.Op != ir.OpMul {
 			t.operation(e.Op, at(algebra.RangesOf(ir.FreeRanges(e))))
 		}
 	}
@@ -81,13 +90,18 @@ func (t *tally) compute(v *ir.Value, to *ir.Range, x *explainer) {
 	}
 }
 
-// sort adds the work of putting the columns of each row in order.
-func (t *tally) sort(v *ir.Variant, k *ir.Kernel, x *explainer) {
-	rows, cols := x.points(k.Rows, t), x.points(k.Cols, t)
-	keys := points{rows.n * cols.n, ir.Simplify(ir.Apply(ir.OpMul, rows.size, cols.size), ir.Facts{})}
-	if keys.n > 0 {
-		t.done(keys, Work{Flops: forecast.SortFlops(v, x.device, rows.n, cols.n) / keys.n})
+// aligned is the body of a reduction over ranges that are the same for reductions over the same sizes.
+func (t *tally) aligned(v *ir.Value) *ir.Expr {
+	to := map[*ir.Range]*ir.Expr{}
+	for i, r := range algebra.AllRanges(v) {
+		at := slices.IndexFunc(t.standIns, func(s *ir.Range) bool { return s.ID == -1-i && ir.SameSize(s.Extent, r.Extent) })
+		if at < 0 {
+			at = len(t.standIns)
+			t.standIns = append(t.standIns, &ir.Range{ID: -1 - i, Name: r.Name, Extent: r.Extent})
+		}
+		to[r] = t.standIns[at].At()
 	}
+	return ir.Substitute(v.Body, to)
 }
 
 // points is the number of points of ranges; t is unknown where that is.
@@ -251,11 +265,10 @@ func pointsOf(load *ir.Expr) *ir.Expr {
 	return algebra.Product(algebra.RangesOf(free))
 }
 
-// computing lists the operations of a body. Equal operations are listed once, because a kernel
+// computing lists the operations of a body that were not seen. Equal operations are listed once, because a kernel
 // computes them once. Operations on indices are left out, because they only move elements.
-func computing(body *ir.Expr) []*ir.Expr {
+func computing(body *ir.Expr, seen map[uint64]bool) []*ir.Expr {
 	var out []*ir.Expr
-	seen := map[uint64]bool{}
 	ir.Walk(body, func(e *ir.Expr) bool {
 		if e.Op >= ir.OpRandom && e.Args[0].Type != ir.Index && !seen[e.Hash()] {
 			seen[e.Hash()] = true
@@ -298,7 +311,7 @@ func operations(members []*ir.Value) []Operation {
 		if split {
 			add(TermsOperation, v.Origin.Span)
 		}
-		for _, e := range computing(v.Body) {
+		for _, e := range computing(v.Body, map[uint64]bool{}) {
 			if !(split && e.Span.IsZero()) && !readsTerm(e) {
 				add(e.Op.String(), e.Span)
 			}

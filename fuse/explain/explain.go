@@ -12,6 +12,7 @@ import (
 
 	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/fuse/forecast"
+	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
 )
@@ -214,7 +215,7 @@ func Explain(g *ir.Graph, plan *ir.Plan, opts Options) Explanation {
 	if opts.Device.Name == "" {
 		opts.Device = ir.Devices()[0]
 	}
-	x := &explainer{device: opts.Device, graph: g, tf32: g.TF32, sizes: Sizes(g, opts.Sizes)}
+	x := &explainer{device: opts.Device, graph: g, tf32: g.TF32, sizes: Sizes(g, opts.Sizes), sorts: sorts{}}
 	plan = plan.At(x.sizes)
 	out := Explanation{Graph: g.Name, Device: opts.Device.Name, Sizes: x.sizes,
 		Kernels: []KernelNote{}, Refused: []RefusalNote{}, States: statesOf(plan)}
@@ -256,6 +257,7 @@ type explainer struct {
 	places map[*ir.Value]diag.Span
 	// readers are the first readers of the values that the compiler inserted.
 	readers map[*ir.Value]*ir.Value
+	sorts   sorts
 }
 
 func (x *explainer) kernel(k *ir.Kernel, lastBlockOf string, sum *tally) KernelNote {
@@ -283,12 +285,13 @@ func (x *explainer) kernel(k *ir.Kernel, lastBlockOf string, sum *tally) KernelN
 	}
 	for _, v := range k.Members {
 		var to *ir.Range
-		if v.Reduce != nil && chosen.Scatter != nil {
-			to = chosen.Scatter.To
+		if s := form.ScatterIn(v); s != nil && chosen.Scatter != nil {
+			to = s.To
 		}
 		cost.compute(v, to, x)
 	}
 	if chosen.Sort != nil {
+		x.sorts.add(chosen, k)
 		cost.sort(chosen, k, x)
 	}
 	cost.kernels = 1

@@ -49,7 +49,7 @@ func termsOf(members []*ir.Value) (of []string) {
 			continue
 		}
 		name := ""
-		if plain := !slices.ContainsFunc(computing(v.Body), func(e *ir.Expr) bool { return !e.Span.IsZero() }); plain {
+		if plain := !slices.ContainsFunc(computing(v.Body, map[uint64]bool{}), func(e *ir.Expr) bool { return !e.Span.IsZero() }); plain {
 			name = v.Loads()[0].From.Name
 		}
 		if !slices.Contains(of, name) {

@@ -28,7 +28,7 @@ func placesOf(values []*ir.Value) map[*ir.Value]diag.Span {
 	for _, v := range values {
 		at := v.Origin.Span
 		if users[at] > 1 && v.Reduce == nil && !v.IsInput() {
-			for _, e := range computing(v.Body) { // the outermost first
+			for _, e := range computing(v.Body, map[uint64]bool{}) { // the outermost first
 				if s := e.Span; within(s, at) {
 					at = s
 					break

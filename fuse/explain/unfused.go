@@ -1,6 +1,8 @@
 package explain
 
 import (
+	"slices"
+
 	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/fuse/passes"
@@ -58,7 +60,7 @@ func eager(v *ir.Value, x *explainer, sum *tally) {
 	}
 	k := newEagerKernel()
 	k.write(algebra.Bytes(v))
-	at := x.points(form.LoopsOf(v), k.tally)
+	at := x.points(termsPoints(v), k.tally)
 	if form.IsMatrixProduct(v) { // every library has a kernel for it
 		t := ir.F32
 		for _, f := range form.FactorsOf(v.Body) {
@@ -72,9 +74,23 @@ func eager(v *ir.Value, x *explainer, sum *tally) {
 		}
 	} else {
 		e.operand(v.Body, k)
+		x.sorts.unfused(v, k.tally, x)
 		k.operation(v.Reduce.Op.Info().Combine, at)
 	}
 	e.finish(k)
+}
+
+// termsPoints is the ranges over which a reduction has terms. Every library adds by indices without looking at all terms
+// for each place.
+func termsPoints(v *ir.Value) []*ir.Range {
+	loops, where := slices.Clone(form.LoopsOf(v)), form.ConditionOf(v)
+	if where == nil {
+		return loops
+	}
+	places := form.PlacesOf(where, v.Axes, v.Reduce.Ranges)
+	return slices.DeleteFunc(loops, func(r *ir.Range) bool {
+		return slices.ContainsFunc(places, func(p form.Place) bool { return p.To == r })
+	})
 }
 
 type eagerValue struct {

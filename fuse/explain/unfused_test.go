@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -53,6 +54,24 @@ func TestUnfusedReadsPartsOnce(t *testing.T) {
 		x := Explain(t, fmt.Sprintf("graph g(x: f32[%d]) -> (y: f32[%d]) { y = %s }", c.n, c.m, c.y), explain.Options{})
 		assert.Equal(t, c.read, *x.Unfused.Read.Bytes, c.y)
 		assert.Equal(t, c.read, *x.Fused.Read.Bytes, c.y)
+	}
+}
+
+// TestOrdersTakeTheSameUnfused: what one operation puts in order takes no less as written than as planned, be it all elements or the largest,
+// and values and places of one order do not count it twice.
+func TestOrdersTakeTheSameUnfused(t *testing.T) {
+	for _, result := range []string{
+		"y: i64[N, M]) { y = argsort(x)", "y: i64[N, M]) { y = argsort(argsort(x))", "y: T[N, M]) { y = sort(x)",
+		"y: T[N, M], at: i64[N, M]) { y = sort(x)\nat = argsort(x)", "y: T[N, 8], at: i64[N, 8]) { y, at = topk(x, 8)",
+	} {
+		for _, dtype := range []string{"f32", "bf16", "i64"} {
+			for _, shape := range [][2]string{{"32", "50257"}, {"4096", "1000"}, {"1", "1000000"}} {
+				src := strings.NewReplacer("T", dtype, "N", shape[0], "M", shape[1]).Replace("graph g(x: T[N, M]) -> (" + result + "\n}")
+				x := Explain(t, src, explain.Options{})
+				assert.LessOrEqual(t, *x.Fused.Seconds, *x.Unfused.Seconds*1.001, src)
+				assert.Less(t, *x.Unfused.Seconds, 2**x.Fused.Seconds+50e-6, src)
+			}
+		}
 	}
 }
 

@@ -217,8 +217,9 @@ func (s *Stream) Products() []*ir.Expr {
 	return append([]*ir.Expr{s.Score}, s.Others...)
 }
 
-// fitsChain reports whether the tiles of a chain fit on chip, and each of its products has rows of its own on
-// one side and keys on the other.
+// fitsChain reports whether the tiles of a chain fit on chip, each of its products has rows of its own on one side and keys on the
+// other, and all have the same rows. Products of different rows, as in a sum of relu(a[i, r]) * relu(b[j, r]) over r, would be computed again
+// for each pair of these.
 func (s *Stream) fitsChain(sizes map[string]int64, facts ir.Facts) bool {
 	fits := func(ranges []*ir.Range) bool {
 		return algebra.PointsAt(ranges, sizes) <= LargestChain
@@ -226,12 +227,17 @@ func (s *Stream) fitsChain(sizes map[string]int64, facts ir.Facts) bool {
 	if len(s.Products()) > mostChained || !fits(algebra.RangesOf(s.Own)) {
 		return false
 	}
+	var sides []*ir.Expr // of rows
+	shared := map[*ir.Range]bool{}
 	for _, l := range s.Products() {
-		if _, _, ok := s.SidesAt(l, facts); !ok || !fits(l.From.Reduce.Ranges) {
+		q, k, ok := s.SidesAt(l, facts)
+		if !ok || !fits(l.From.Reduce.Ranges) {
 			return false
 		}
+		sides = append(sides, q)
+		maps.Copy(shared, s.batch(k))
 	}
-	return true
+	return !slices.ContainsFunc(sides, func(q *ir.Expr) bool { return !maps.Equal(s.rows(q, shared), s.rows(sides[0], shared)) })
 }
 
 // SidesAt divides the factors of a product, at the indices of a load, by whether they depend on the keys. Axes of the chain on which
@@ -246,19 +252,26 @@ func (s *Stream) SidesAt(load *ir.Expr, facts ir.Facts) (q, k *ir.Expr, ok bool)
 			q = times(q, f)
 		}
 	}
-	if q == nil || k == nil {
+	if q == nil || k == nil || len(s.rows(q, s.batch(k))) == 0 {
 		return nil, nil, false
 	}
-	batch := AxesIn(s.Out, k)
+	return q, k, true
+}
+
+// batch are the axes of the chain that the side k of a product shares with the side of the rows, and those of the values.
+func (s *Stream) batch(k *ir.Expr) map[*ir.Range]bool {
+	out := AxesIn(s.Out, k)
 	if s.Value != nil {
-		maps.Copy(batch, AxesIn(s.Out, s.Value))
+		maps.Copy(out, AxesIn(s.Out, s.Value))
 	}
-	for r := range AxesIn(s.Out, q) {
-		if !batch[r] && !s.Own[r] {
-			return q, k, true
-		}
-	}
-	return nil, nil, false
+	return out
+}
+
+// rows are the axes of the chain that the side q of a product has beside those of a batch.
+func (s *Stream) rows(q *ir.Expr, batch map[*ir.Range]bool) map[*ir.Range]bool {
+	out := AxesIn(s.Out, q)
+	maps.DeleteFunc(out, func(r *ir.Range, _ bool) bool { return batch[r] || s.Own[r] })
+	return out
 }
 
 // WeightCondition is the condition without which a weight is 0; nil where there is none.

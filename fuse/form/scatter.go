@@ -37,6 +37,16 @@ func ScatterOf(where *ir.Expr, rows, cols []*ir.Range) *ir.Scatter {
 // Conditions is the parts of a conjunction.
 func Conditions(where *ir.Expr) []*ir.Expr { return ir.Conjuncts(defined(where)) }
 
+// CommonConditions is the conditions of a that are also in b.
+func CommonConditions(a, b []*ir.Expr, rows, cols []*ir.Range) (out []*ir.Expr) {
+	for _, c := range a {
+		if slices.ContainsFunc(b, func(x *ir.Expr) bool { return SameCondition(x, c, rows, cols) }) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
 // SameCondition reports whether two conditions are the same, or compare the same row with the same key, one of
 // which has been made a wider integer.
 func SameCondition(a, b *ir.Expr, rows, cols []*ir.Range) bool {
@@ -68,15 +78,38 @@ func placeOf(term *ir.Expr, rows, cols []*ir.Range) (to *ir.Range, key *ir.Expr)
 		if key.Op == ir.OpCast && key.Type == ir.Index { // without the cast: the key itself may have more bits
 			key = key.Args[0]
 		}
-		if row == nil || row.Op != ir.OpRange || !slices.Contains(rows, row.Range) ||
-			key.Type.IsFloat() || key.Type == ir.Bool {
-			continue
-		}
-		if anyOf(cols, rangesThrough(key)) {
+		if row != nil && row.Op == ir.OpRange && slices.Contains(rows, row.Range) && IsKey(key, cols) {
 			return row.Range, key
 		}
 	}
 	return nil, nil
+}
+
+// A Place is a row that a condition compares with a key.
+type Place struct {
+	To             *ir.Range
+	Key, Condition *ir.Expr
+}
+
+// PlacesOf finds the rows that the parts of a condition compare with keys from memory, each once, in the order of the rows.
+func PlacesOf(where *ir.Expr, rows, cols []*ir.Range) (out []Place) {
+	compared := map[*ir.Range]bool{}
+	for _, term := range Conditions(where) {
+		to, key := placeOf(term, rows, cols)
+		if to != nil && !compared[to] && ir.Has(key, ir.OpLoad) {
+			compared[to] = true
+			out = append(out, Place{to, key, term})
+		}
+	}
+	slices.SortFunc(out, func(a, b Place) int { return slices.Index(rows, a.To) - slices.Index(rows, b.To) })
+	return slices.DeleteFunc(out, func(p Place) bool {
+		return slices.ContainsFunc(rows, func(r *ir.Range) bool { return compared[r] && ir.DependsOn(p.Key, r) })
+	})
+}
+
+// IsKey reports whether an expression may say where columns go.
+func IsKey(e *ir.Expr, cols []*ir.Range) bool {
+	return !e.Type.IsFloat() && e.Type != ir.Bool && anyOf(cols, rangesThrough(e))
 }
 
 // PlacesMost is the most places for which rows and keys are compared.
@@ -120,17 +153,22 @@ func rangesThrough(exprs ...*ir.Expr) map[*ir.Range]bool {
 
 // ScatterIn is the scatter that a value is by itself; nil where it is none.
 func ScatterIn(v *ir.Value) *ir.Scatter {
-	if v.Reduce == nil {
+	if where := ConditionOf(v); where != nil {
+		return ScatterOf(where, v.Axes, v.Reduce.Ranges)
+	}
+	return nil
+}
+
+// ConditionOf is the condition of a reduction, or of all of its terms; nil where there is none.
+func ConditionOf(v *ir.Value) *ir.Expr {
+	if v.Reduce == nil || v.Reduce.Rank != nil || ScanOf(v) != nil {
 		return nil
 	}
 	where := v.Reduce.Where
 	if where == nil {
 		where, _ = ConditionIn(v.Reduce.Op, v.Body)
 	}
-	if where == nil {
-		return nil
-	}
-	return ScatterOf(where, v.Axes, v.Reduce.Ranges)
+	return where
 }
 
 // ConditionIn reads a term as one that is the identity of a reduction where a condition fails; nil where

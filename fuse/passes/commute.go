@@ -20,21 +20,7 @@ func commuteRows(g *ir.Graph) {
 	if len(scaled) == 0 {
 		return
 	}
-	var out []*ir.Value
-	to := map[*ir.Value]*ir.Value{}
-	for _, v := range g.Values {
-		v.MapExprs(func(e *ir.Expr) *ir.Expr { return ir.RetargetLoads(e, to) })
-		out = append(out, v)
-		if s := commuteOperand(g, v, scaled, rs); s != nil {
-			out, to[v] = append(out, s), s
-		}
-	}
-	g.Values = out
-	for i, o := range g.Outputs {
-		if s := to[o.Value]; s != nil {
-			g.Outputs[i].Value = s
-		}
-	}
+	insertAfter(g, func(v *ir.Value) *ir.Value { return commuteOperand(g, v, scaled, rs) })
 	DropDead(g)
 }
 
@@ -146,19 +132,20 @@ func commuteOperand(g *ir.Graph, v *ir.Value, scaled map[*ir.Value]bool, rs *rea
 	if inner == nil {
 		return nil
 	}
+	return scaledSums(g, v, ir.Apply(ir.OpMul, ir.Cast(inner, ir.F32), ir.Cast(b, ir.F32)), outer)
+}
+
+// scaledSums makes v a sum of other products, in f32, and returns the value that multiplies the sums by factors and has v's type.
+func scaledSums(g *ir.Graph, v *ir.Value, products *ir.Expr, factors []factor) *ir.Value {
 	axes, rename := g.NewAxes(v.Shape()), map[*ir.Range]*ir.Expr{}
 	for d, r := range v.Axes {
 		rename[r] = algebra.UnitIndices(axes)[d]
 	}
 	whole := v.Type
-	v.Body, v.Type = ir.Apply(ir.OpMul, ir.Cast(inner, ir.F32), ir.Cast(b, ir.F32)).At(v.Body.Span), ir.F32
+	v.Body, v.Type = products.At(v.Body.Span), ir.F32
 	body := ir.Load(v, algebra.UnitIndices(axes), nil)
-	for _, f := range outer {
-		op := ir.OpMul
-		if f.divide {
-			op = ir.OpDiv
-		}
-		body = ir.Apply(op, body, ir.Cast(ir.Substitute(f.e, rename), ir.F32))
+	for _, f := range factors {
+		body = factor{ir.Cast(ir.Substitute(f.e, rename), ir.F32), f.divide}.over(body)
 	}
 	body = ir.Cast(body, whole)
 	if none := overNothing(g, v); none != nil {

@@ -85,22 +85,7 @@ func factorWhere(g *ir.Graph, may func(*ir.Value, factor) bool) {
 	if g.Numerics == ir.Strict {
 		return
 	}
-	to := map[*ir.Value]*ir.Value{}
-	var out []*ir.Value
-	for _, v := range g.Values {
-		v.MapExprs(func(e *ir.Expr) *ir.Expr { return ir.RetargetLoads(e, to) })
-		out = append(out, v)
-		if scaled := factorSum(g, v, may); scaled != nil {
-			out = append(out, scaled)
-			to[v] = scaled
-		}
-	}
-	g.Values = out
-	for i, o := range g.Outputs {
-		if s := to[o.Value]; s != nil {
-			g.Outputs[i].Value = s
-		}
-	}
+	insertAfter(g, func(v *ir.Value) *ir.Value { return factorSum(g, v, may) })
 }
 
 // factorSum removes the factors of a sum's body that are the same for all terms, and returns the value

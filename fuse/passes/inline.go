@@ -13,11 +13,12 @@ import (
 // memory-bound kernel on any supported GPU has at least 40 slots to spare for
 // each 4-byte element it moves.
 const (
-	cheapSlots   = 40  // most slots of a value that every reader computes again
-	freeSlots    = 12  // most slots of a value that is computed again for every point of a larger reader
-	tileSlots    = 80  // most slots of a value that is computed again for a tile of a larger reader
-	tilePoints   = 64  // most points of the reader that share a tile and use one such element
-	largestNodes = 300 // most nodes of an expression after substitution
+	cheapSlots   = 40   // most slots of a value that every reader computes again
+	freeSlots    = 12   // most slots of a value that is computed again for every point of a larger reader
+	tileSlots    = 80   // most slots of a value that is computed again for a tile of a larger reader
+	tilePoints   = 64   // most points of the reader that share a tile and use one such element
+	largestNodes = 300  // most nodes of an expression after substitution
+	joinedNodes  = 4096 // most nodes of one that picks among parts by the place, of which a point needs one part
 )
 
 // inlineCheap substitutes pointwise values into their readers where computing
@@ -131,23 +132,48 @@ func followsOne(v *ir.Value, reductions map[*ir.Value]bool) bool {
 
 // expandFitting substitutes the values of inlined that v loads, except those whose work would be repeated
 // along ranges of v on which the load does not depend.
-// What is copied to tiles as it lies stays a value.
+// What is copied to tiles as it lies stays a value. All loads of one element are substituted, or none, so that a chain of values
+// which are read several times each is cut at one value, and not at all those of its last steps.
 func expandFitting(e *ir.Expr, reader *ir.Value, inlined map[*ir.Value]form.Cost, copied map[*ir.Value][]*ir.Value, sizes map[string]int64) *ir.Expr {
-	size := form.CostOf(e).Nodes
-	return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
-		if e.Op != ir.OpLoad || isLaidOut(e, reader) || slices.Contains(copied[reader], e.From) {
-			return e
-		}
+	fits := func(e *ir.Expr) bool {
 		c, ok := inlined[e.From]
-		if !ok {
+		return ok && !isLaidOut(e, reader) && !slices.Contains(copied[reader], e.From) &&
+			!(repeats(e, reader) && c.Slots > freeSlots && !splitsDims(e.From) && !(c.Slots <= tileSlots && sharesTile(e, reader, sizes)))
+	}
+	nodes := map[uint64]int{} // by the hash of a load, what substituting all that are equal to it adds
+	for _, l := range ir.Loads(e) {
+		nodes[l.Hash()] += inlined[l.From].Nodes
+	}
+	size, taken := form.CostOf(e).Nodes, map[uint64]bool{}
+	joins := picksByPlace(e)
+	most := func(from *ir.Value) int {
+		if joins && picksByPlace(from.Body) {
+			return joinedNodes
+		}
+		return largestNodes
+	}
+	return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
+		if e.Op != ir.OpLoad || !fits(e) {
 			return e
 		}
-		if repeats(e, reader) && c.Slots > freeSlots && !splitsDims(e.From) && !(c.Slots <= tileSlots && sharesTile(e, reader, sizes)) || size+c.Nodes > largestNodes {
-			return e
+		if at := e.Hash(); !taken[at] {
+			more, known := nodes[at]
+			if !known { // its index has changed
+				more = inlined[e.From].Nodes
+			}
+			if size+more > most(e.From) {
+				return e
+			}
+			taken[at] = known
+			size += more
 		}
-		size += c.Nodes
 		return form.BodyAt(e)
 	})
+}
+
+// picksByPlace reports whether an expression is one of two, by its place alone, as an element of a concatenation is.
+func picksByPlace(e *ir.Expr) bool {
+	return e.Op == ir.OpSelect && !ir.Has(e.Args[0], ir.OpLoad)
 }
 
 // repeats reports whether reader evaluates the load more than once for an element: some range of the

@@ -15,3 +15,23 @@ func insertBefore(g *ir.Graph, create func(*ir.Value) []*ir.Value) {
 	}
 	g.Values = out
 }
+
+// insertAfter calls create for each value of a graph, and inserts the value that create returns behind it. Readers and results
+// then have the new value in its place.
+func insertAfter(g *ir.Graph, create func(*ir.Value) *ir.Value) {
+	var out []*ir.Value
+	to := map[*ir.Value]*ir.Value{}
+	for _, v := range g.Values {
+		v.MapExprs(func(e *ir.Expr) *ir.Expr { return ir.RetargetLoads(e, to) })
+		out = append(out, v)
+		if s := create(v); s != nil {
+			out, to[v] = append(out, s), s
+		}
+	}
+	g.Values = out
+	for i, o := range g.Outputs {
+		if s := to[o.Value]; s != nil {
+			g.Outputs[i].Value = s
+		}
+	}
+}

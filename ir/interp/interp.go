@@ -45,6 +45,8 @@ type Options struct {
 	Mode     Mode
 	Seed     uint64 // of Sampled
 	MaxBytes int64  // limit on memory for values, 0 for 4 GiB; 8 bytes an element
+
+	Stop func() bool // of samples: asked now and then whether to end with ErrStopped; nil for never
 }
 
 func (o Options) limit() int64 {

@@ -1,6 +1,7 @@
 package interp
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/fusec/fusec/ir"
@@ -12,15 +13,47 @@ type Point struct {
 	Index  []int
 }
 
+// ErrStopped is the error of an evaluation that Options.Stop ended.
+var ErrStopped = errors.New("stopped")
+
+// stopEvery is how many elements are computed between two calls of Options.Stop.
+const stopEvery = 64
+
 // Sample evaluates the chosen elements only, and of other values only what they
 // need, each element once. The results are in the order of points. Indices are not
 // checked, also of a strict graph.
 func Sample(g *ir.Graph, inputs []*Tensor, points []Point, opts Options) ([]Scalar, error) {
+	s, err := NewSampler(g, inputs, opts)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Scalar, len(points))
+	for i, p := range points {
+		if out[i], err = s.At(p); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// Sampler is a demand-driven evaluation: it remembers what it has computed. After an error it is of no use.
+type Sampler struct {
+	g       *ir.Graph
+	opts    Options
+	symbols map[string]int64
+	values  map[*ir.Value]*lazy
+	kept    int64    // elements remembered
+	chooser *chooser // in Sampled mode, else nil
+	stopped error
+}
+
+// NewSampler prepares the evaluation of elements of g's outputs.
+func NewSampler(g *ir.Graph, inputs []*Tensor, opts Options) (*Sampler, error) {
 	symbols, err := bind(g, inputs)
 	if err != nil {
 		return nil, err
 	}
-	s := &sampler{opts: opts, symbols: symbols, values: map[*ir.Value]*lazy{}, chooser: newChooser(g, opts)}
+	s := &Sampler{g: g, opts: opts, symbols: symbols, values: map[*ir.Value]*lazy{}, chooser: newChooser(g, opts)}
 	for i, v := range g.Inputs {
 		s.values[v] = &lazy{name: v.Name, input: inputs[i].rounded()}
 	}
@@ -32,22 +65,7 @@ func Sample(g *ir.Graph, inputs []*Tensor, points []Point, opts Options) ([]Scal
 			return nil, fmt.Errorf("%svalue %s: %w", at(v.Origin.Span), v.Name, err)
 		}
 	}
-	out := make([]Scalar, len(points))
-	for i, p := range points {
-		if out[i], err = s.point(g, p); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
-}
-
-// sampler holds the values of one demand-driven evaluation.
-type sampler struct {
-	opts    Options
-	symbols map[string]int64
-	values  map[*ir.Value]*lazy
-	kept    int64    // elements remembered
-	chooser *chooser // in Sampled mode, else nil
+	return s, nil
 }
 
 // lazy is a value that is computed element by element.
@@ -60,11 +78,12 @@ type lazy struct {
 	known map[int64]Scalar
 }
 
-func (s *sampler) point(g *ir.Graph, p Point) (Scalar, error) {
-	if p.Output < 0 || p.Output >= len(g.Outputs) {
-		return Scalar{}, fmt.Errorf("sample of output %d: the graph has %d", p.Output, len(g.Outputs))
+// At evaluates one element.
+func (s *Sampler) At(p Point) (Scalar, error) {
+	if p.Output < 0 || p.Output >= len(s.g.Outputs) {
+		return Scalar{}, fmt.Errorf("sample of output %d: the graph has %d", p.Output, len(s.g.Outputs))
 	}
-	o := g.Outputs[p.Output]
+	o := s.g.Outputs[p.Output]
 	v := s.values[o.Value]
 	n, err := v.offset(p.Index)
 	if err != nil {
@@ -101,7 +120,7 @@ func (v *lazy) offset(index []int) (int64, error) {
 	return n, nil
 }
 
-func (s *sampler) compile(v *ir.Value) (*lazy, error) {
+func (s *Sampler) compile(v *ir.Value) (*lazy, error) {
 	c := newCompiler(s.opts.Mode, s.symbols)
 	c.leaf = func(e *ir.Expr) code { return s.load(c, e) }
 	c.chooser = s.chooser
@@ -112,7 +131,7 @@ func (s *sampler) compile(v *ir.Value) (*lazy, error) {
 	return &lazy{name: v.Name, space: space, body: body, frame: c.frame(), known: map[int64]Scalar{}}, nil
 }
 
-func (s *sampler) load(c *compiler, e *ir.Expr) code {
+func (s *Sampler) load(c *compiler, e *ir.Expr) code {
 	from := s.values[e.From]
 	if from.input != nil {
 		return c.load(e, from.input)
@@ -134,12 +153,19 @@ func (s *sampler) load(c *compiler, e *ir.Expr) code {
 const rememberedBytes = 64
 
 // at returns the element of v at position n, computing it at the first request.
-func (s *sampler) at(v *lazy, n int64) (Scalar, error) {
+func (s *Sampler) at(v *lazy, n int64) (Scalar, error) {
 	if v.input != nil {
 		return v.input.at(n), nil
 	}
 	if out, ok := v.known[n]; ok {
 		return out, nil
+	}
+	if s.stopped != nil { // loops around this element still come to their end
+		return Scalar{}, s.stopped
+	}
+	if s.kept%stopEvery == 0 && s.opts.Stop != nil && s.opts.Stop() {
+		s.stopped = ErrStopped
+		return Scalar{}, s.stopped
 	}
 	f := v.frame
 	s.chooser.begin()

@@ -95,6 +95,19 @@ func TestSampleLarge(t *testing.T) {
 	assert.Equal(t, float64(n*(n-1)/2), have[0].F)
 }
 
+// TestSampleStops: an evaluation ends soon after it is told to, also within the reductions of one element, and stays ended.
+func TestSampleStops(t *testing.T) {
+	x, asked := New(ir.F32, 1, 1<<14), 0
+	s, err := NewSampler(softmax(ir.F32).Graph, []*Tensor{x}, Options{Stop: func() bool { asked++; return asked > 3 }})
+	require.NoError(t, err)
+	for range 2 {
+		_, err = s.At(Point{0, []int{0, 0}})
+		require.ErrorIs(t, err, ErrStopped)
+	}
+	assert.Equal(t, 4, asked)
+	assert.LessOrEqual(t, s.kept, int64(4*stopEvery))
+}
+
 func TestSampleErrors(t *testing.T) {
 	in := []*Tensor{New(ir.F32, 2, 2)}
 	for want, p := range map[string]Point{
@@ -133,6 +146,20 @@ func TestSharedNodesRunOnce(t *testing.T) {
 func TestCost(t *testing.T) {
 	cost := Cost(matmul().Graph, map[string]int64{"M": 10, "K": 20, "N": 30})
 	assert.InDelta(t, 10*20*30*7, cost, 10*20*30*3)
+}
+
+// TestCostOfOrders: a row is sorted once for all places that are picked from it.
+func TestCostOfOrders(t *testing.T) {
+	b := build("N", "M")
+	x := b.in("x", ir.F32, ir.Sym("N"), ir.Sym("M"))
+	b.out([]*ir.Expr{ir.Sym("N"), ir.Sym("M")}, func(at []*ir.Expr) *ir.Expr {
+		r := b.NewRange("r", ir.Sym("M"))
+		return ir.Reduce(&ir.Reduction{Op: ir.Min, Ranges: []*ir.Range{r}, Rank: at[1]}, ir.Load(x, []*ir.Expr{at[0], r.At()}, nil))
+	})
+	const n, m = 10, 1 << 20
+	cost := Cost(b.Graph, map[string]int64{"N": n, "M": m})
+	assert.Greater(t, cost, float64(n*m*20))
+	assert.Less(t, cost, float64(n*m*40))
 }
 
 func TestInputErrors(t *testing.T) {

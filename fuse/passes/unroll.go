@@ -1,0 +1,101 @@
+package passes
+
+import (
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/form"
+	"github.com/fusec/fusec/ir"
+)
+
+// Limits of reductions that are written out.
+const (
+	unrolledPoints = 8    // terms at most
+	unrolledNodes  = 1000 // nodes of all terms at most
+)
+
+// unrollParts writes short reductions over the parts of a concatenation, such as the choice of one value of a stack by a sum with a
+// mask, as an expression of the parts. A loop over the parts would pick each by its place, so all would have to be written
+// beside each other first. Stacks of stacks are looked through.
+func unrollParts(g *ir.Graph) {
+	facts, changed := g.Facts(), false
+	for _, v := range g.Values {
+		if e := unrolled(v, facts); e != nil {
+			v.Body, v.Reduce, changed = e, nil, true
+		}
+	}
+	if changed {
+		DropDead(g)
+	}
+}
+
+// unrolled is a reduction over parts as an expression; nil where v is none, or is too long.
+func unrolled(v *ir.Value, facts ir.Facts) *ir.Expr {
+	points := pointsToUnroll(v)
+	if points == nil {
+		return nil
+	}
+	over := algebra.RangeSet(v.Reduce.Ranges)
+	body, where := partsAt(v.Body, over), v.Reduce.Where
+	if !ir.Contains(body, func(e *ir.Expr) bool { return picksPart(e, over) }) {
+		return nil
+	}
+	op, facts := v.Reduce.Op, facts
+	facts.Within = v.Axes
+	out, nodes := op.Identity(v.Body.Type), 0
+	for _, at := range points {
+		term := ir.Cast(ir.Simplify(ir.Substitute(body, at), facts), out.Type)
+		if where != nil {
+			term = ir.Where(ir.Simplify(ir.Substitute(where, at), facts), term, op.Identity(v.Body.Type))
+		}
+		if nodes += form.CostOf(term).Nodes; nodes > unrolledNodes {
+			return nil
+		}
+		out = ir.Apply(op.Info().Combine, out, term).At(v.Body.Span)
+	}
+	return ir.Cast(out, v.Type)
+}
+
+// picksPart reports whether an expression is one of two elements, by the place in the given ranges alone.
+func picksPart(e *ir.Expr, over map[*ir.Range]bool) bool {
+	if !picksByPlace(e) || !ir.Has(e.Args[1], ir.OpLoad) || !ir.Has(e.Args[2], ir.OpLoad) {
+		return false
+	}
+	free := ir.FreeRanges(e.Args[0])
+	return len(free) > 0 && algebra.Subset(free, over)
+}
+
+// pointsToUnroll are the points of the ranges of a short reduction that tensor cores, scans, orders and scatters have no use for, in
+// the order in which they are folded; nil for all others.
+func pointsToUnroll(v *ir.Value) []map[*ir.Range]*ir.Expr {
+	if v.Reduce == nil || v.Reduce.Rank != nil || v.Reduce.Op.IsArg() || form.Crosses(v) || form.ScanOf(v) != nil || form.ScatterIn(v) != nil {
+		return nil
+	}
+	points := []map[*ir.Range]*ir.Expr{{}}
+	for _, r := range v.Reduce.Ranges {
+		if r.Extent.Op != ir.OpConst || int(r.Extent.Int)*len(points) > unrolledPoints {
+			return nil
+		}
+		var next []map[*ir.Range]*ir.Expr
+		for _, outer := range points {
+			for i := range r.Extent.Int {
+				at := map[*ir.Range]*ir.Expr{r: ir.IntConst(i)}
+				for known, place := range outer {
+					at[known] = place
+				}
+				next = append(next, at)
+			}
+		}
+		points = next
+	}
+	return points
+}
+
+// partsAt is an expression that reads the parts of concatenations, and of those among these, in place of the wholes; and in place
+// of values with an element for each point of the given ranges what these are computed from, as the mask that chooses among the parts.
+func partsAt(e *ir.Expr, over map[*ir.Range]bool) *ir.Expr {
+	return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
+		if e.Op != ir.OpLoad || e.From.IsInput() || e.From.Reduce != nil || !picksByPlace(e.From.Body) && !algebra.DependsOnAny(e, over) {
+			return e
+		}
+		return partsAt(form.BodyAt(e), over)
+	})
+}
