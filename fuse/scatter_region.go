@@ -30,10 +30,25 @@ func (m *merging) keepsKeys() *form.Refusal {
 	return nil
 }
 
-// fewPairs reports whether a region is known to have few pairs of a row and a column.
+// Figures of scatters that are quick although each row looks at every column, whatever the batch: the most columns, and the most
+// rows that one key chooses from.
+const (
+	quickColumns = 128
+	quickPlaces  = 64
+)
+
+// fewPairs reports whether a region is known to have few pairs of a row and a column: in all, or for each point of its batch.
 func fewPairs(r *region) bool {
 	points := ir.Simplify(algebra.Product(r.space), ir.Facts{})
-	return points.Op == ir.OpConst && points.Int < forecast.ScatterWork
+	if points.Op == ir.OpConst && points.Int < forecast.ScatterWork {
+		return true
+	}
+	few := func(extent *ir.Expr, most int64) bool { return extent.Op == ir.OpConst && extent.Int <= most }
+	columns := ir.Simplify(algebra.Product(ordered(r.space, r.cols)), ir.Facts{})
+	return few(columns, quickColumns) && !slices.ContainsFunc(r.members, func(v *ir.Value) bool {
+		s := form.ScatterIn(v)
+		return s != nil && !few(s.To.Extent, quickPlaces)
+	})
 }
 
 // scattersIn reports whether a region has a scatter for which it may not be known to be few.

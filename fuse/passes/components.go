@@ -186,5 +186,8 @@ func partAt(g *ir.Graph, v *ir.Value, kept []*ir.Range, at map[*ir.Range]*ir.Exp
 		reduce.Ranges[d] = g.NewRange(r.Name, r.Extent)
 		to[r] = reduce.Ranges[d].At()
 	}
+	if reduce.Where != nil {
+		reduce.Where = ir.Substitute(reduce.Where, to)
+	}
 	return g.Adopt(&ir.Value{Name: v.Name + "_part", Type: v.Type, Axes: axes, Body: ir.Substitute(v.Body, to), Reduce: &reduce, Origin: v.Origin})
 }
