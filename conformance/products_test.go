@@ -171,7 +171,7 @@ var ReductionEpilogues = map[string]string{
 	"squares":     "(x: bf16[M, K], w: bf16[K, N]) -> (y: f32[M]) { y = sum(f32(x @ w) ** 2, axis=-1) }",
 	"column max":  "(x: bf16[M, K], w: bf16[K, N]) -> (y: bf16[N]) { y = max(x @ w, axis=0) }",
 	"column sums": "(x: f16[K, M], w: f16[N, K], b: f16[M]) -> (y: f32[N]) { y[n] = sum[m: M] gelu(f32(sum[k: K] x[k, m] * w[n, k]) + f32(b[m])) }",
-	"mean":        "(x: bf16[M, K], w: bf16[K, N]) -> (y: f32[]) { y = mean(f32(x @ w)) }",
+	"mean":        "(x: bf16[M, K], w: bf16[K, N]) -> (y: f32[]) { y = mean(relu(f32(x @ w))) }",
 	"several": `(x: bf16[M, K], w: bf16[K, N], s: f32[N]) -> (low: f32[M], high: f32[M], most: f32[M], some: bool[M]) {
 		p = f32(x @ w) * s
 		low = min(p, axis=-1)

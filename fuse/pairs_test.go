@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/parser"
 )
 
@@ -72,4 +73,41 @@ func TestPairsKeepSums(t *testing.T) {
 		}
 	}
 	require.Greater(t, split, 10, "pairs that were taken out")
+}
+
+// summedProduct draws a sum over axes of a product of two tensors, of which a side may be summed ahead: scaled, with something added, and with
+// sides that are computed.
+func summedProduct(r *rand.Rand) string {
+	pick := func(of ...string) string { return of[r.IntN(len(of))] }
+	product := pick("x @ w", "x @ w", "tanh(x) @ w", "x @ (w * 2)", "gelu(x @ w) @ transpose(w) @ w", "softmax(x @ w) @ transpose(w) @ w")
+	if r.IntN(3) == 0 {
+		product = "conv1d(transpose(x, 0, 1)[none], u, padding=1)[0]"
+	}
+	term := pick("(?)", "(? + b)", "(? * 0.5 - b)", "((? + b) * b)", "f32(?)", "(f32(?) - 1)", "relu(?)")
+	if strings.Contains(product, "conv") {
+		term = pick("(?)", "(? + 1)", "(? * 0.5)")
+	}
+	axis := pick("axis=1", "axis=0", "axis=(0, 1)")
+	return fmt.Sprintf("@bench(N=4096, K=2048, M=4096) graph g(x: bf16[N, K], w: bf16[K, M], u: bf16[M, K, 3], b: bf16[M]) -> (y: f32[]) {\n    h = %s(%s, %s)\n    y = sum(f32(h) * %s)\n}\n",
+		pick("sum", "sum", "mean"), strings.ReplaceAll(term, "?", product), axis, pick("1", "f32(h)", "2"))
+}
+
+// TestSumsOfProductsKeepSums: products of which only sums are read are summed along a side ahead, and the sums are those that the program has.
+func TestSumsOfProductsKeepSums(t *testing.T) {
+	split := 0
+	for seed := range uint64(60) {
+		src := summedProduct(rand.New(rand.NewPCG(seed, 8)))
+		g := parse(t, src)
+		p, err := Plan(g, Options{})
+		require.NoError(t, err, src)
+		if slices.ContainsFunc(p.Buffers, func(b *ir.Buffer) bool { return strings.Contains(b.Name, "_pair") }) {
+			split++
+		}
+		for _, n := range []int64{0, 1, 3} {
+			inputs, err := drawInputs(g, sizesOf(g, n), seed)
+			require.NoError(t, err, src)
+			comparePlan(t, g, p, inputs, sizesOf(g, n), src)
+		}
+	}
+	require.Greater(t, split, 20, "sides that were summed ahead")
 }

@@ -99,6 +99,14 @@ func TestPassesKeepResults(t *testing.T) {
 		passCase{name: "conditions", src: `graph g(a: bf16[N, K], b: bf16[N, K], s: i32[N]) -> (y: f32[N, N]) {
 			y[i: N, j: N] = sum[k: K where s[i] == s[j] && k % 3 < 2] f32(a[i, k]) * f32(b[j, k])
 		}`},
+		passCase{name: "crop", src: `graph g(a: f32[M, 40, 16], w: f32[16, 24], x: f32[M, 3, 20]) -> (y: f32[M, 24], z: f32[M, 8], p: f32[M, 3, 2]) {
+			t = a @ w
+			y = t[:, -1] * 2
+			u = stack(exp(x[:, 0]), sum(x, axis=1), axis=1)
+			z = u[:, 1, 3:11] + u[:, 1, 5:13]
+			q[m: M, k: 3, j: 17] = max[i: 4] x[m, k, j + i]
+			p = q[..., 5:7]
+		}`},
 		passCase{name: "guards", src: `@bench(M=4096, K=4096, N=4096) graph g(a: bf16[M, K], b: bf16[K, N], n: i32[M]) -> (y: f32[M, N]) {
 			y[i, j] = sum[k: K where k < n[i] && k <= j && k % 3 < 2] f32(a[i, k]) * f32(b[k, j])
 		}`},

@@ -71,7 +71,7 @@ func (p *randomProgram) bind(kind *[]string, format string, args ...any) {
 func (p *randomProgram) statement() {
 	a, b := p.one(p.full, "a"), p.one(p.full, "b")
 	row, col := p.one(p.row, "row"), p.one(p.col, "col")
-	switch rapid.IntRange(0, 13).Draw(p.t, "statement") {
+	switch rapid.IntRange(0, 15).Draw(p.t, "statement") {
 	case 0:
 		f := rapid.SampledFrom([]string{"tanh", "sigmoid", "sin", "gelu", "abs", "-"}).Draw(p.t, "unary")
 		p.bind(&p.full, "%s(%s)", f, a)
@@ -116,6 +116,10 @@ func (p *randomProgram) statement() {
 		p.bind(&p.full, "layer_norm(%s)", a)
 	case 13:
 		p.bind(&p.full, "%s + %s(argmax(x, axis=1, keep=true)) / 64", a, p.dtype)
+	case 14:
+		p.bind(&p.row, "(%s)[:, %s, none]", a, rapid.SampledFrom([]string{"0", "-1", "M / 2"}).Draw(p.t, "column"))
+	case 15:
+		p.bind(&p.col, "%s[%s]", a, rapid.SampledFrom([]string{"0", "-1", "N - 1"}).Draw(p.t, "line"))
 	}
 }
 
@@ -140,8 +144,8 @@ func TestPlanIsGraphForRandomPrograms(t *testing.T) {
 		p, err := Plan(g, Options{})
 		require.NoError(t, err, src)
 		sizes := map[string]int64{
-			"N": rapid.SampledFrom([]int64{1, 2, 5, 8}).Draw(t, "N"),
-			"M": rapid.SampledFrom([]int64{1, 2, 7, 8, 16, 33}).Draw(t, "M"),
+			"N": rapid.SampledFrom([]int64{0, 1, 2, 5, 8}).Draw(t, "N"),
+			"M": rapid.SampledFrom([]int64{0, 1, 2, 7, 8, 16, 33}).Draw(t, "M"),
 		}
 		inputs, err := drawInputs(g, sizes, rapid.Uint64().Draw(t, "seed"))
 		require.NoError(t, err)

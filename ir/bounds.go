@@ -25,6 +25,9 @@ func (a *algebra) proveNonneg(p poly) bool {
 	return ok
 }
 
+// exhausted reports whether the proof under way has no steps left.
+func (a *algebra) exhausted() bool { return a.depth > 0 && a.fuel < 0 }
+
 // maxKnown bounds how many known inequalities one proof adds up.
 const maxKnown = 3
 
@@ -33,7 +36,10 @@ const maxKnown = 3
 // less one, or a condition that is taken to hold.
 func (a *algebra) nonnegByKnown(p poly, known []poly, more int) bool {
 	for i, q := range known {
-		if more == 0 || !helps(p, q) {
+		if more == 0 || a.exhausted() {
+			return false
+		}
+		if !helps(p, q) {
 			continue
 		}
 		rest := a.sub(p, q)
@@ -102,6 +108,9 @@ func (a *algebra) nonneg(p poly) bool {
 		return false
 	}
 	p = a.foldMods(p)
+	if a.exhausted() {
+		return false
+	}
 	if a.termwise(p) {
 		return true
 	}

@@ -71,7 +71,8 @@ type algebra struct {
 	polys     exprMap[poly]
 	exprs     exprMap[*Expr]
 	parts     map[*Expr]division // numerator and divisor of quotient and remainder atoms
-	signs     map[*Expr]bool     // whether an atom is known not to be negative
+	folded    map[uint64][]foldedSum
+	signs     map[*Expr]bool // whether an atom is known not to be negative
 	heights   map[*Expr]int
 	symbolics map[*Expr]bool // whether an atom depends on symbols only
 	granted   []*Expr        // conditions that are taken to hold

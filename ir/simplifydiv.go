@@ -178,17 +178,7 @@ func (a *algebra) remainderAtom(r, d poly) *Expr {
 	return e
 }
 
-// foldMods turns x - d*(x/d) back into x%d wherever that makes p shorter.
-func (a *algebra) foldMods(p poly) poly {
-	for {
-		next, ok := a.foldMod(p)
-		if !ok {
-			return p
-		}
-		p = next
-	}
-}
-
+// foldMod folds one remainder; false where none is left.
 func (a *algebra) foldMod(p poly) (poly, bool) {
 	if !p.hasNegative() {
 		return nil, false
@@ -200,6 +190,9 @@ func (a *algebra) foldMod(p poly) (poly, bool) {
 			continue
 		}
 		for _, inner := range a.dividends(v, quotients) {
+			if a.exhausted() {
+				return nil, false
+			}
 			if next, ok := a.foldOne(v, inner, slope, rest); ok && weight(next) < weight(p) {
 				return next, true
 			}
@@ -215,7 +208,7 @@ func (a *algebra) dividends(v *Expr, quotients []*Expr) []division {
 	out := []division{x}
 	for _, w := range quotients {
 		b := a.parts[w].den
-		if w == v || b.equal(x.den) {
+		if w == v || b.equal(x.den) || a.exhausted() {
 			continue
 		}
 		if left, ok := a.exact(x.den, b); ok {

@@ -42,9 +42,10 @@ func drawnForm(r *rand.Rand) string {
 	if len(result) == 0 || len(result) > 3 || len(summed) == 0 {
 		return drawnForm(r)
 	}
-	of := strings.Join(shape, ", ")
-	return fmt.Sprintf("graph f(%s, r: bf16[%s]) -> (l: f32[]) {\n    y[%s] = sum[%s] %s\n    l = sum(f32(y * r))\n}\ngraph d = grad(f)\n",
-		strings.Join(params, ", "), of, strings.Join(result, ", "), strings.Join(summed, ", "), strings.Join(factors, " * "))
+	of, inputs := strings.Join(shape, ", "), strings.Join(params, ", ")
+	sum := fmt.Sprintf("y[%s] = sum[%s] %s", strings.Join(result, ", "), strings.Join(summed, ", "), strings.Join(factors, " * "))
+	return fmt.Sprintf("graph f(%s) -> (y: bf16[%s]) {\n    %s\n}\ngraph loss(%s, r: bf16[%s]) -> (l: f32[]) {\n    %s\n    l = sum(f32(y * r))\n}\ngraph d = grad(loss)\n",
+		inputs, of, sum, inputs, of, sum)
 }
 
 // TestGradientsOfForms: a gradient of a sum of products of several tensors takes time of the order of that of the sum, whichever ranges each

@@ -23,13 +23,15 @@ const (
 // splitPairs sums products of three and more factors two at a time where that takes less work: the sum over i and j of a[i] b[i, j] c[j] is that
 // over j of c[j] times the sum over i of a[i] b[i, j]. Gradients of mixtures of experts, and of forms in three tensors, are such sums. Often
 // the sum that is taken out exists, because another gradient needs it. It does so for sums that tensor cores may compute, whose
-// factors are taken out of sums anyway.
+// factors are taken out of sums anyway. Sums of products that are read for these alone are such sums too.
 func splitPairs(g *ir.Graph) {
 	if !mayAddKernels(g) {
 		return
 	}
-	p, changed := &pairs{g, algebra.DefaultSizes(g), widenedIn(g)}, false
+	p, changed := &pairs{g, algebra.DefaultSizes(g), widenedIn(g), countReaders(g), newReaches(g)}, false
 	insertBefore(g, func(v *ir.Value) (made []*ir.Value) {
+		made = p.sumFirst(v)
+		changed = changed || made != nil
 		for best := p.best(v); best != nil; best = p.best(v) {
 			made, changed = append(made, best.inner), true
 			v.Body, v.Reduce = best.body, best.reduce
@@ -45,11 +47,14 @@ type pairs struct {
 	graph *ir.Graph
 	sizes map[string]int64
 	wide  map[*ir.Value]bool // elements of 16 bits in f32
+
+	readers map[*ir.Value]int
+	reaches *reaches
 }
 
 // factors are those of a body, without what only rounds them. Under fast, kernels do not round there.
 func (p *pairs) factors(body *ir.Expr) []*ir.Expr {
-	return form.FactorsOf(form.Stripped(form.Uncast(form.Expand(body, p.wide))))
+	return unrounded(form.Expand(body, p.wide))
 }
 
 // pair is the sum of the products of two factors, and the sum that it was taken out of, over it.

@@ -30,6 +30,7 @@ var All = []Pass{
 	{Name: "keys", Doc: "give scatters whose places several keys name together one axis and one key for them", Run: joinKeys},
 	{Name: "views", Doc: "substitute values that only move elements into their readers", Run: InlineViews},
 	{Name: "cse", Doc: "merge equal values", Run: mergeEqual}, // after views, so that equal values read equal values
+	{Name: "crop", Doc: "compute of a value what is read of it, where that is a point or a small part of an axis", Run: cropValues},
 	{Name: "rejoin", Doc: "make one value of the parts of a product that are the same function of it", Run: rejoinParts},
 	{Name: "unroll", Doc: "write short reductions over the parts of a concatenation as expressions of the parts", Run: unrollParts},
 	{Name: "nested", Doc: "make one reduction of a reduction of reductions", Run: joinNested},
@@ -39,7 +40,7 @@ var All = []Pass{
 	{Name: "scatter-ranges", Doc: "reduce over ranges that the key of a scatter does not depend on before what is left goes to its place", Run: reduceBeforeScatters},
 	{Name: "factor-tiles", Doc: "move all such factors out of sums of products for tensor cores", Run: factorTiles, On: ir.Device.TensorCores},
 	{Name: "scales", Doc: "multiply the sums of products, not an operand that is in memory without them, by constants", Run: scaleSums, On: ir.Device.TensorCores},
-	{Name: "pairs", Doc: "sum products of three factors and more two at a time where that takes less work", Run: splitPairs, On: ir.Device.TensorCores},
+	{Name: "pairs", Doc: "sum products of three factors and more two at a time, and sums of products a side ahead, where that takes less work", Run: splitPairs, On: ir.Device.TensorCores},
 	{Name: "digits", Doc: "give products of windows behind a reshape a range for each place of a window", Run: splitDigits, On: ir.Device.TensorCores},
 	{Name: "groups", Doc: "give the groups of convolutions an axis of their own", Run: splitGroups, On: ir.Device.TensorCores},
 	{Name: "axes", Doc: "give sums of products that know a place by its quotient and remainder an axis for each", Run: splitAxes},
