@@ -118,6 +118,10 @@ func TestPassesKeepResults(t *testing.T) {
 			p = stack(a * s, exp(a), s, axis=1)
 			y = sum(f32((i32(floor(a)) % 3)[:, none] == i32(iota(3))[:, none]) * p, axis=1)
 		}`},
+		passCase{name: "pairs of points", src: `@bench(N=4096) graph g(x: f32[N, 3], v: f32[N]) -> (y: f32[N]) {
+			y = sum(exp(-0.5 * sum((x[:, none] - x[none]) ** 2, axis=-1)) * v, axis=1)
+		}`},
+		passCase{name: "scaled operands", src: `@bench(N=4096) graph g(q: bf16[N, 64], k: bf16[N, 64]) -> (y: bf16[N, N]) { y = (q * 0.3) @ transpose(k) }`},
 		passCase{name: "median", src: `graph g(x: f32[N, M]) -> (y: f32[N]) { y = median(x) }`}) {
 		sources[c.name] = c.src
 	}
