@@ -60,11 +60,11 @@ func (m *merging) storesAcross() bool {
 	return false
 }
 
-// reducedAlong is the loop along which a reduction walks its largest tensor; nil if that is no single loop, and for scatters, whose
-// threads go from element to element of what is added.
+// reducedAlong is the loop along which a reduction walks its largest tensor; nil if that is no single loop, for scans, whose results
+// are as many as what they read, and for scatters, whose threads go from element to element of what is added.
 func (m *merging) reducedAlong(r *region) *ir.Range {
-	scatters := slices.ContainsFunc(r.members, func(v *ir.Value) bool { return form.ScatterIn(v) != nil })
-	if at := m.contiguous(r); at >= 0 && len(r.cols) > 0 && !scatters {
+	apart := func(v *ir.Value) bool { return form.ScanOf(v) != nil || form.ScatterIn(v) != nil }
+	if at := m.contiguous(r); at >= 0 && len(r.cols) > 0 && !slices.ContainsFunc(r.members, apart) {
 		return r.space[at]
 	}
 	return nil

@@ -218,7 +218,7 @@ func (s *Stream) Products() []*ir.Expr {
 }
 
 // fitsChain reports whether the tiles of a chain fit on chip, each of its products has rows of its own on one side and keys on the
-// other, and all have the same rows. Products of different rows, as in a sum of relu(a[i, r]) * relu(b[j, r]) over r, would be computed again
+// other, and one has all rows that others have. Products of different rows, as in a sum of relu(a[i, r]) * relu(b[j, r]) over r, would be computed again
 // for each pair of these.
 func (s *Stream) fitsChain(sizes map[string]int64, facts ir.Facts) bool {
 	fits := func(ranges []*ir.Range) bool {
@@ -237,7 +237,11 @@ func (s *Stream) fitsChain(sizes map[string]int64, facts ir.Facts) bool {
 		sides = append(sides, q)
 		maps.Copy(shared, s.batch(k))
 	}
-	return !slices.ContainsFunc(sides, func(q *ir.Expr) bool { return !maps.Equal(s.rows(q, shared), s.rows(sides[0], shared)) })
+	all := map[*ir.Range]bool{}
+	for _, q := range sides {
+		maps.Copy(all, s.rows(q, shared))
+	}
+	return slices.ContainsFunc(sides, func(q *ir.Expr) bool { return maps.Equal(s.rows(q, shared), all) })
 }
 
 // SidesAt divides the factors of a product, at the indices of a load, by whether they depend on the keys. Axes of the chain on which
