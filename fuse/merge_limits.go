@@ -11,6 +11,9 @@ const (
 	// mostSlots is the most work for one point (OpInfo.Cost). A kernel has 40 slots to spare for each 4-byte
 	// element that it moves. With 4096 slots, moving one element less saves only 1 %.
 	mostSlots = 4096
+	// fullSlots is the work from which on a kernel takes no more: how much it would do with another is not counted again for each
+	// that could join it.
+	fullSlots = mostSlots * 15 / 16
 	// mostPasses is the longest chain of reductions of a row that depend on each other. NVRTC takes 0.3 s for
 	// 16 passes over a persistent row, 0.9 s for 32, and 3.3 s for 64.
 	mostPasses = 16
@@ -50,8 +53,13 @@ func (m *merging) fitsWork() *form.Refusal {
 	if n = m.sharedSlots(m.region()); n <= mostSlots {
 		return nil
 	}
-	return form.Refuse(ir.ReasonNoGain, m.wholeB.members[len(m.wholeB.members)-1].Origin.Span,
-		"one kernel would do %d operations for each element; beyond %d a merge saves next to nothing, because memory takes little of the time", n, mostSlots)
+	return tooMuchWork(m.wholeB, n)
+}
+
+// tooMuchWork is the refusal of a kernel with so much work for one point.
+func tooMuchWork(b *region, slots int) *form.Refusal {
+	return form.Refuse(ir.ReasonNoGain, b.members[len(b.members)-1].Origin.Span,
+		"one kernel would do %d operations for each element; beyond %d a merge saves next to nothing, because memory takes little of the time", slots, mostSlots)
 }
 
 // fits refuses a merge whose kernel would be too large. A graph that is to be one kernel is limited by the
@@ -68,6 +76,9 @@ func (fl *flow) fits(a, b *region) *form.Refusal {
 	}
 	if fl.g.OneKernel {
 		return nil
+	}
+	if n := a.size.slots + b.size.slots; n > mostSlots && max(a.size.slots, b.size.slots) > fullSlots {
+		return tooMuchWork(b, n)
 	}
 	if n := a.size.passes + b.size.passes; n > mostPasses {
 		if n = fl.passes(mergeOrdered(a.members, b.members, fl.order)); n > mostPasses {

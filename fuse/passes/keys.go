@@ -41,7 +41,16 @@ func joinPlaces(g *ir.Graph, v *ir.Value, places []form.Place) *ir.Value {
 	}
 	whole := g.NewRange(to[0].Name, ir.Simplify(algebra.Product(to), g.Facts()))
 	var index []*ir.Expr
-	at := ir.Digits(to, whole.At())
+	at := map[*ir.Range]*ir.Expr{} // where a column is taken, its keys are the places
+	for i, r := range to {
+		at[r] = keys[i]
+	}
+	atKeys := func(e *ir.Expr) *ir.Expr {
+		if !algebra.DependsOnAny(e, algebra.RangeSet(to)) {
+			return e
+		}
+		return form.GuardLoads(ir.Substitute(e, at)) // keys of other columns may be no places
+	}
 	for _, a := range v.Axes {
 		switch {
 		case a == to[0]:
@@ -56,14 +65,14 @@ func joinPlaces(g *ir.Graph, v *ir.Value, places []form.Place) *ir.Value {
 	}
 	for _, c := range form.Conditions(r.Where) {
 		if !slices.ContainsFunc(places, func(p form.Place) bool { return p.Condition == c }) {
-			conditions = append(conditions, ir.Substitute(c, at))
+			conditions = append(conditions, atKeys(c))
 		}
 	}
 	r.Where = nil
 	for _, c := range conditions {
 		r.Where = ir.Join(ir.OpAnd, r.Where, c)
 	}
-	u.Body = ir.Substitute(u.Body, at)
+	u.Body = atKeys(u.Body)
 	u = freshAxes(g, u)
 	v.Reduce, v.Body = nil, ir.Load(u, index, nil).At(v.Body.Span)
 	return u

@@ -36,8 +36,9 @@ func splitWith(g *ir.Graph, histograms, clusters bool) {
 	if g.OneKernel {
 		return
 	}
-	s := &splitter{g: g, histograms: histograms, clusters: clusters, sizes: algebra.DefaultSizes(g), whole: form.InStreams(g), readers: map[*ir.Value][]*ir.Value{}}
-	for _, v := range g.Values {
+	s := &splitter{g: g, histograms: histograms, clusters: clusters, sizes: algebra.DefaultSizes(g), whole: form.InStreams(g), readers: map[*ir.Value][]*ir.Value{}, place: map[*ir.Value]int{}}
+	for i, v := range g.Values {
+		s.place[v] = i
 		for _, l := range v.Loads() {
 			s.readers[l.From] = append(s.readers[l.From], v)
 		}
@@ -60,6 +61,7 @@ type splitter struct {
 	persistent map[*ir.Value]int64
 	whole      map[*ir.Value]bool // reductions that stay whole: those of streams, which have chunks of their own, and those of rows that clusters hold
 	readers    map[*ir.Value][]*ir.Value
+	place      map[*ir.Value]int     // in the graph
 	largest    map[*ir.Value]float64 // see largestReaders
 	element    map[*ir.Value]int     // see elements
 }

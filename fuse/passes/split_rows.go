@@ -17,20 +17,29 @@ func (s *splitter) splitByRows(v *ir.Value) []*ir.Value {
 		return nil
 	}
 	for _, u := range s.readers[load.From] {
-		if u == v || u.Reduce == nil || !isPlain(u) || form.Crosses(u) || form.DependsOn(u.Body, v) {
+		if u == v || u.Reduce == nil || !isPlain(u) || form.Crosses(u) {
 			continue
 		}
 		for _, l := range u.Loads() {
 			if l.From != load.From || !form.PlainIndices(l) {
 				continue
 			}
-			if rows := rowsBeside(v, load, u, l); len(rows) > 0 {
+			if rows := rowsBeside(v, load, u, l); len(rows) > 0 && !s.follows(u, v, map[*ir.Value]bool{}) {
 				parts := []*ir.Value{reduceRows(s.g, v, rows)}
 				return append(parts, s.split(v)...)
 			}
 		}
 	}
 	return nil
+}
+
+// follows reports whether a value depends on another one, directly or through values between them in the graph.
+func (s *splitter) follows(u, v *ir.Value, seen map[*ir.Value]bool) bool {
+	if s.place[u] <= s.place[v] || seen[u] {
+		return false
+	}
+	seen[u] = true
+	return slices.ContainsFunc(u.Loads(), func(l *ir.Expr) bool { return l.From == v || s.follows(l.From, v, seen) })
 }
 
 // rowsBeside is the ranges that v reduces and u does not, by their loads of one tensor; nil where v reduces no range that u
