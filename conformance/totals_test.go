@@ -24,6 +24,6 @@ var totals = []row{
 // totalFamilies are programs that read a tensor once for its rows and its total.
 func totalFamilies() []family {
 	return []family{{name: "rows and totals", rows: totals, sizes: [][]int64{{1, 1}, {7, 33}, {130, 257}, {0, 5}, {5, 0}, {300, 64}}, repeat: true,
-		on: []pass{{engine: "cpu"}, {engine: "sm_80", sizes: [][]int64{{7, 33}, {40, 257}}}, {engine: "sm_90a", sizes: [][]int64{{33, 40}, {40, 257}}}, {engine: "gpu"}},
+		on:      []pass{{engine: "cpu"}, {engine: "sm_80", sizes: [][]int64{{7, 33}, {40, 257}}}, {engine: "sm_90a", sizes: [][]int64{{33, 40}, {40, 257}}}, {engine: "gpu"}},
 		compile: inTurn(true, "sm_90a", "sm_80")}}
 }
