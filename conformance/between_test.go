@@ -31,6 +31,8 @@ var between = []row{
 	{name: "three axes", src: `@tf32 @bench(N=4, D=32, H=32, W=32)
 		graph g(x: f32[N, 32, D, H, W], w: f32[32, 64, 3, 5, 5], b: f32[64]) -> (y: f32[N, 64, 2 * D - 1, 2 * H + 1, 2 * W]) {
 		y = leaky_relu(conv_transpose3d(x, w, b, stride=2, padding=(1, 1, 2), output_padding=(0, 0, 1)), 0.2) }`, sizes: [][]int64{{1, 2, 3, 9}}},
+	{name: "the same windows", src: `@tf32 @bench(N=16, H=128, W=128)
+		graph g(x: f32[N, 64, H, W], w: f32[64, 40, 4, 4], b: f32[40]) -> (y: f32[N, 40, 2 * H + 2, 2 * W + 2]) { y = tanh(conv_transpose2d(x, w, b, stride=2)) }`, sizes: [][]int64{{2, 7, 19}}},
 	{name: "across", src: `@tf32 @bench(N=16, H=64, W=256)
 		graph g(x: f32[N, 64, H, W], w: f32[64, 64, 3, 4]) -> (y: f32[N, 64, H, 2 * W]) { y = conv_transpose2d(x, w, stride=(1, 2), padding=1) }`, sizes: [][]int64{{1, 6, 17}}},
 }

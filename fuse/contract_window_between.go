@@ -17,27 +17,35 @@ var betweenTiles = []warpgroupTile{
 	{m: 64, n: 128, turns: 2, cluster: 1, step: 400, around: 1500},
 }
 
-// storeTogether takes a range from the batch whose two results lie between each other along the columns, so that tiles have
-// both. It swaps the sides if that is so along the rows.
+// storeTogether takes a range from the batch, or from the rows, whose two results lie between each other along the columns, so
+// that tiles have both. It swaps the sides if that is so along the rows.
 func (lo warpgroupKernel) storeTogether(c *ir.Contract) {
 	if c.InParts() || c.Type.Size() == 1 || len(c.B) > 1 || len(lo.stores) == 0 || !lo.hasTaps() {
 		return
 	}
-	for i, r := range c.Batch {
-		for _, rows := range [][]*ir.Range{c.N, c.M} {
-			if !r.Extent.IsConst(betweenSums) || !lo.allStores(func(offset *ir.Expr) bool { return liesBetween(offset, []*ir.Range{r}, rows) }) {
+	for _, turned := range []bool{false, true} {
+		own := *c
+		if turned {
+			own = *swapped(c)
+		}
+		for _, ranges := range []*[]*ir.Range{&own.Batch, &own.M} {
+			i := slices.IndexFunc(*ranges, func(r *ir.Range) bool { return lo.alternates(r, own.N) })
+			if i < 0 || ranges == &own.M && len(own.M) == 1 {
 				continue
 			}
-			if rows[0] == c.M[0] {
-				*c = *swapped(c)
-			}
-			c.Batch = append(c.Batch[:i:i], c.Batch[i+1:]...)
-			inner := algebra.Innermost(c.N)
-			c.Between = r
-			c.Lane = lo.g.NewRange(inner.Name, ir.Simplify(ir.Apply(ir.OpMul, inner.Extent, r.Extent), lo.facts))
+			r, inner := (*ranges)[i], algebra.Innermost(own.N)
+			*ranges = slices.Delete(slices.Clone(*ranges), i, i+1)
+			own.Between = r
+			own.Lane = lo.g.NewRange(inner.Name, ir.Simplify(ir.Apply(ir.OpMul, inner.Extent, r.Extent), lo.facts))
+			*c = own
 			return
 		}
 	}
+}
+
+// alternates reports whether all that is stored has the two results of a range in turn along the innermost of some columns.
+func (lo warpgroupKernel) alternates(r *ir.Range, columns []*ir.Range) bool {
+	return r.Extent.IsConst(betweenSums) && lo.allStores(func(offset *ir.Expr) bool { return liesBetween(offset, []*ir.Range{r}, columns) })
 }
 
 const betweenSums = 2 // sums of a tile for each row and column, for which there are registers

@@ -28,7 +28,7 @@ func (fl *flow) measure(r *region) extent {
 	for _, v := range r.members {
 		x.slots += fl.slots(v)
 	}
-	if x.slots > mostSlots {
+	if x.slots > fullSlots {
 		x.slots = fl.sharedSlots(r)
 	}
 	return x

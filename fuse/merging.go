@@ -3,6 +3,7 @@ package fuse
 import (
 	"slices"
 
+	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
@@ -60,10 +61,21 @@ func (m *merging) storesAcross() bool {
 	return false
 }
 
-// reducedAlong is the loop along which a reduction walks its largest tensor; nil if that is no single loop, for scans, whose results
-// are as many as what they read, and for scatters, whose threads go from element to element of what is added.
+// turnedColumns is the most columns of rows that blocks turn in shared memory (row_turn.go), so that one kernel stores across what it
+// reads along them.
+const turnedColumns = 1024
+
+// reducedAlong is the loop along which a reduction walks its largest tensor; nil if that is no single loop, for rows that blocks may
+// turn, as those of no usual size, for scans, whose results are as many as what they read, and for scatters, whose threads go from element to element of what is
+// added.
 func (m *merging) reducedAlong(r *region) *ir.Range {
 	apart := func(v *ir.Value) bool { return form.ScanOf(v) != nil || form.ScatterIn(v) != nil }
+	guessed := func(e *ir.Expr) bool {
+		return e.Op == ir.OpSym && !slices.ContainsFunc(m.g.Symbols, func(s ir.Symbol) bool { return s.Name == e.Name && s.Default > 0 })
+	}
+	if columns := algebra.Product(ordered(r.space, r.cols)); ir.Contains(columns, guessed) || m.estimate(columns) <= turnedColumns {
+		return nil
+	}
 	if at := m.contiguous(r); at >= 0 && len(r.cols) > 0 && !slices.ContainsFunc(r.members, apart) {
 		return r.space[at]
 	}
