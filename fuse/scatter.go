@@ -217,6 +217,9 @@ func (lo scatterKernel) scatterBodies(sections []*ir.Section, s *ir.Scatter, whe
 	if vector*words*on.Unroll > scatterWords/2 {
 		on.MinBlocks = min(on.MinBlocks, scatterBlocks/2)
 	}
+	if len(s.Batch) > 0 && on.MinBlocks == scatterBlocks { // where a chunk begins takes registers too
+		on.MinBlocks--
+	}
 	out := lo.aligned(along{sections: sections, lane: lane, vector: vector}, false, func(vector int) (ir.Schedule, *ir.Expr) {
 		on.Vector = vector
 		return on, when
