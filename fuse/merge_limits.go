@@ -11,9 +11,6 @@ const (
 	// mostSlots is the most work for one point (OpInfo.Cost). A kernel has 40 slots to spare for each 4-byte
 	// element that it moves. With 4096 slots, moving one element less saves only 1 %.
 	mostSlots = 4096
-	// fullSlots is the work from which on a kernel takes no more: how much it would do with another is not counted again for each
-	// that could join it.
-	fullSlots = mostSlots * 15 / 16
 	// mostPasses is the longest chain of reductions of a row that depend on each other. NVRTC takes 0.3 s for
 	// 16 passes over a persistent row, 0.9 s for 32, and 3.3 s for 64.
 	mostPasses = 16
@@ -28,7 +25,7 @@ func (fl *flow) measure(r *region) extent {
 	for _, v := range r.members {
 		x.slots += fl.slots(v)
 	}
-	if x.slots > fullSlots {
+	if x.slots > mostSlots {
 		x.slots = fl.sharedSlots(r)
 	}
 	return x
@@ -77,7 +74,7 @@ func (fl *flow) fits(a, b *region) *form.Refusal {
 	if fl.g.OneKernel {
 		return nil
 	}
-	if n := a.size.slots + b.size.slots; n > mostSlots && max(a.size.slots, b.size.slots) > fullSlots {
+	if n := a.size.slots + b.size.slots; n > mostSlots && !a.readsFrom(b) && !b.readsFrom(a) { // they have no work in common
 		return tooMuchWork(b, n)
 	}
 	if n := a.size.passes + b.size.passes; n > mostPasses {
