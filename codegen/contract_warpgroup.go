@@ -278,24 +278,28 @@ func (e *contractWarpgroup) sumStages(c *ir.Contract) {
 		e.line(othersTurn)
 		return
 	}
+	sums, multiplied := e.presentSums(c), "step > 0" // whether a stage was multiplied before
 	if c.Between != nil {
-		e.sumStagesBetween(c)
-		return
+		multiplied = "last >= 0"
+		e.line("last = -1;")
 	}
+	e.eachSum(c, "#pragma unroll")
+	e.someStages(c)
 	e.line(keptLoop)
 	e.open("for (int step = 0; step < steps; ++step, place.advance())")
 	e.line("barrier_wait(ring.full_at(place.stage), place.parity);")
-	e.hold("sums")
+	e.hold(sums)
 	e.line("wgmma_fence();")
-	e.line("multiply_stage<%s>(sums, ring.operand_a(place.stage) + block_m * SLAB, ring.operand_b(place.stage), step > 0);", stageLayout(c))
+	e.line("multiply_stage<%s>(%s, ring.operand_a(place.stage) + block_m * SLAB, ring.operand_b(place.stage), step > 0);", stageLayout(c), sums)
 	e.line("wgmma_commit();")
 	e.line("wgmma_wait<1>();")
-	e.line("if (step > 0) ring.release(last);")
+	e.line("if (%s) ring.release(last);", multiplied)
 	e.line("last = place.stage;")
 	e.close()
+	e.endSums(c)
 	e.line(othersTurn)
 	e.line("wgmma_wait<0>();")
-	e.hold("sums")
+	e.holdAll(c)
 	if c.NoTaps {
 		e.line("if (steps > 0) ring.release(last);")
 		return

@@ -46,33 +46,12 @@ func (e *contractWarpgroup) presentSums(c *ir.Contract) string {
 	return fmt.Sprintf("sums[%s]", e.ranges[c.Between])
 }
 
-// sumStagesBetween writes the sums over the stages of each point. The products of one point's last stage are done when those of
-// the next one's first are queued.
-func (e *contractWarpgroup) sumStagesBetween(c *ir.Contract) {
-	e.line("last = -1;")
-	e.eachSum(c, "#pragma unroll")
-	e.someStages(c)
-	e.line(keptLoop)
-	e.open("for (int step = 0; step < steps; ++step, place.advance())")
-	e.line("barrier_wait(ring.full_at(place.stage), place.parity);")
-	e.hold(e.presentSums(c))
-	e.line("wgmma_fence();")
-	e.line("multiply_stage<%s>(%s, ring.operand_a(place.stage) + block_m * SLAB, ring.operand_b(place.stage), step > 0);", stageLayout(c), e.presentSums(c))
-	e.line("wgmma_commit();")
-	e.line("wgmma_wait<1>();")
-	e.line("if (last >= 0) ring.release(last);")
-	e.line("last = place.stage;")
-	e.close()
-	e.endSums(c)
-	e.line(othersTurn)
-	e.line("wgmma_wait<0>();")
-	e.holdAll(c)
-	e.line("ring.release(last);")
-}
-
-// someStages tells the compiler that no loop over stages is empty. It would otherwise set the sums of one point to zero, for the
-// case that it has no products, between the products of the other, which then wait for each other.
+// someStages tells the compiler that no loop over stages is empty, where a tile has several sums. It would otherwise set those of
+// one point to zero, for the case that it has no products, between the products of the other, which then wait for each other.
 func (e *contractWarpgroup) someStages(c *ir.Contract) {
+	if c.Between == nil {
+		return
+	}
 	if coverOf(e.v) == nil {
 		e.line("__builtin_assume(steps > 0);")
 		return
@@ -108,7 +87,7 @@ func storedSides(c *ir.Contract) []windowSide {
 	return sides
 }
 
-// timesSums is a number of columns as results are stored.
+// timesSums is a number that is of one of the sums of a tile, for all of them.
 func timesSums(c *ir.Contract, number string) string {
 	if c.Between == nil {
 		return number

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -119,13 +120,10 @@ func isAny(*region) bool { return true }
 // hasLoops reports whether a region has loops of its own, not only a point for each element.
 func hasLoops(r *region) bool { return len(r.cols) > 0 || r.stream != nil || sortIn(r) != nil }
 
-// sector is the bytes of memory that are written together.
-const sector = 32
-
 // storesRuns reports whether neighbouring points of a part lie beside each other in memory, so that threads with a point each store
 // whole sectors.
 func (c *axisCuts) storesRuns(part *ir.Value) bool {
-	return algebra.PointsAt(part.Axes[c.axis:], c.sizes)*float64(part.Type.Size()) >= sector
+	return algebra.PointsAt(part.Axes[c.axis:], c.sizes)*float64(part.Type.Size()) >= forecast.SectorBytes
 }
 
 // insertParts puts the parts into the graph, where the concatenations read them.

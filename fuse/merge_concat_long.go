@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -61,7 +62,7 @@ func (pt *partition) longCuts(v *ir.Value) *axisCuts {
 // compute all of them.
 func (c *axisCuts) alternates() bool {
 	each := algebra.PointsAt(c.v.Axes[c.axis:], c.sizes) / float64(len(c.ends)-1)
-	return each*float64(c.v.Type.Size()) < sector && !slices.ContainsFunc(c.v.Loads(), func(l *ir.Expr) bool { return l.From.IsInput() })
+	return each*float64(c.v.Type.Size()) < forecast.SectorBytes && !slices.ContainsFunc(c.v.Loads(), func(l *ir.Expr) bool { return l.From.IsInput() })
 }
 
 // turned makes a concatenation along the first axis of one along another, which then reads that. Threads could only store

@@ -37,8 +37,9 @@ func (m *merging) crossesStates() bool {
 const strayStores = 4
 
 // storesAcross reports whether one of two regions stores large results along another loop than that along which the other one
-// stores its own, or reads what it reduces although it has a result for each point of that loop. One kernel would read or store across memory, and that costs more than reading their
-// tensors once saves. Products have tiles, which are stored along either loop.
+// stores its own, or reads what it reduces although it has a result for each point of that loop. One kernel would read or store
+// across memory, and that costs more than reading their tensors once saves. Products have tiles, which are stored along either
+// loop.
 func (m *merging) storesAcross() bool {
 	if m.g.OneKernel || slices.ContainsFunc(m.a.members, form.Crosses) || slices.ContainsFunc(m.b.members, form.Crosses) {
 		return false
@@ -65,15 +66,12 @@ func (m *merging) storesAcross() bool {
 // reads along them.
 const turnedColumns = 1024
 
-// reducedAlong is the loop along which a reduction walks its largest tensor; nil if that is no single loop, for rows that blocks may
-// turn, as those of no usual size, for scans, whose results are as many as what they read, and for scatters, whose threads go from element to element of what is
-// added.
+// reducedAlong is the loop along which a reduction walks its largest tensor; nil if that is no single loop. It is nil for rows that
+// blocks may turn, as those of no usual size, for scans, whose results are as many as what they read, and for scatters, whose
+// threads go from element to element of what is added.
 func (m *merging) reducedAlong(r *region) *ir.Range {
 	apart := func(v *ir.Value) bool { return form.ScanOf(v) != nil || form.ScatterIn(v) != nil }
-	guessed := func(e *ir.Expr) bool {
-		return e.Op == ir.OpSym && !slices.ContainsFunc(m.g.Symbols, func(s ir.Symbol) bool { return s.Name == e.Name && s.Default > 0 })
-	}
-	if columns := algebra.Product(ordered(r.space, r.cols)); ir.Contains(columns, guessed) || m.estimate(columns) <= turnedColumns {
+	if columns := algebra.Product(ordered(r.space, r.cols)); !algebra.HasUsualSize(m.g, columns) || m.estimate(columns) <= turnedColumns {
 		return nil
 	}
 	if at := m.contiguous(r); at >= 0 && len(r.cols) > 0 && !slices.ContainsFunc(r.members, apart) {

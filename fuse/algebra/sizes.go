@@ -5,7 +5,11 @@
 // ir.Facts; what fuse concludes from it, and the condition that a variant makes of it, stands here.
 package algebra
 
-import "github.com/fusec/fusec/ir"
+import (
+	"slices"
+
+	"github.com/fusec/fusec/ir"
+)
 
 // TilesOf is how many tiles of a width hold an extent, simplified.
 func TilesOf(extent *ir.Expr, tile int) *ir.Expr {
@@ -37,6 +41,13 @@ func DefaultSizes(g *ir.Graph) map[string]int64 {
 		}
 	}
 	return out
+}
+
+// HasUsualSize reports whether the program says what each symbol of a size is by default.
+func HasUsualSize(g *ir.Graph, size *ir.Expr) bool {
+	return !ir.Contains(size, func(e *ir.Expr) bool {
+		return e.Op == ir.OpSym && !slices.ContainsFunc(g.Symbols, func(s ir.Symbol) bool { return s.Name == e.Name && s.Default > 0 })
+	})
 }
 
 // unknownSize stands for a size that cannot be counted.

@@ -11,10 +11,7 @@ import (
 // after it. What readers go through in order is then contiguous, so that the tensor copy engine can copy
 // it.
 func arrangeAxes(g *ir.Graph) {
-	fixed := map[*ir.Value]bool{}
-	for _, o := range g.Outputs {
-		fixed[o.Value] = true
-	}
+	fixed := resultsOf(g)
 	loads := map[*ir.Value][]*ir.Expr{}
 	for _, v := range g.Values {
 		for _, l := range v.Loads() {

@@ -19,10 +19,7 @@ func repeatBeside(g *ir.Graph) {
 	if g.OneKernel || g.Numerics == ir.Strict {
 		return
 	}
-	sizes, results, readers := algebra.DefaultSizes(g), map[*ir.Value]bool{}, readersOf(g)
-	for _, o := range g.Outputs {
-		results[o.Value] = true
-	}
+	sizes, results, readers := algebra.DefaultSizes(g), resultsOf(g), readersOf(g)
 	for _, v := range slices.Backward(g.Values) { // a reduction that another one reads follows it
 		if results[v] || !foldsParts(v, sizes) {
 			continue

@@ -27,14 +27,11 @@ func commuteRows(g *ir.Graph) {
 // scaledOperands are the values that only products read, as operands, and that are a tensor of their type
 // times factors of rows.
 func scaledOperands(g *ir.Graph, rs *reaches) map[*ir.Value]bool {
-	readers, results := map[*ir.Value][]*ir.Value{}, map[*ir.Value]bool{}
+	readers, results := map[*ir.Value][]*ir.Value{}, resultsOf(g)
 	for _, v := range g.Values {
 		for _, l := range v.Loads() {
 			readers[l.From] = append(readers[l.From], v)
 		}
-	}
-	for _, o := range g.Outputs {
-		results[o.Value] = true
 	}
 	out := map[*ir.Value]bool{}
 	for _, t := range g.Values {

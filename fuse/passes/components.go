@@ -21,10 +21,7 @@ const mostSplit = 4
 // coordinates of a force, each of its elements becomes a reduction of its own: one kernel then has all of them, and
 // computes the distance once.
 func spreadComponents(g *ir.Graph) {
-	c := &components{graph: g, sizes: algebra.DefaultSizes(g), readers: readersOf(g), results: map[*ir.Value]bool{}}
-	for _, o := range g.Outputs {
-		c.results[o.Value] = true
-	}
+	c := &components{graph: g, sizes: algebra.DefaultSizes(g), readers: readersOf(g), results: resultsOf(g)}
 	spread, split := map[*ir.Value]bool{}, map[*ir.Value]map[*ir.Range]bool{}
 	for _, v := range g.Values {
 		if !c.isShort(v) {

@@ -18,10 +18,7 @@ const cropLeast = 2
 // whole where a kernel that computes it beside others that stay whole takes less time (crop_share.go).
 func cropValues(g *ir.Graph) {
 	c := &cropper{g: g, facts: g.Facts(), sizes: algebra.DefaultSizes(g), readers: readersOf(g), loads: map[*ir.Value][]*ir.Expr{},
-		whole: map[*ir.Value]bool{}, results: map[*ir.Value]bool{}}
-	for _, o := range g.Outputs {
-		c.results[o.Value] = true
-	}
+		whole: map[*ir.Value]bool{}, results: resultsOf(g)}
 	for _, v := range g.Values {
 		c.loads[v] = v.Loads()
 		c.whole[v] = v.IsInput() || c.results[v] || v.Parts || v.Reduce != nil && (v.Reduce.Rank != nil || form.ScanOf(v) != nil || form.ScatterIn(v) != nil)

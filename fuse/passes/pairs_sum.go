@@ -1,7 +1,6 @@
 package passes
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
@@ -196,7 +195,7 @@ func (p *pairs) written(product *ir.Value, pair *pair) (bytes float64) {
 			of[l.From] = true
 		}
 	}
-	for u := range maps.Keys(writtenFor(product, of, kept)) {
+	for u := range writtenFor(product, of, kept) {
 		bytes += 2 * algebra.BytesAt(u, p.sizes)
 	}
 	return bytes

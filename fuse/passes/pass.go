@@ -200,10 +200,7 @@ func inlineWhere(g *ir.Graph, want func(*ir.Value) bool) {
 func mergeEqual(g *ir.Graph) {
 	seen := map[uint64][]*ir.Value{}
 	to := map[*ir.Value]*ir.Value{}
-	results := map[*ir.Value]bool{}
-	for _, o := range g.Outputs {
-		results[o.Value] = true
-	}
+	results := resultsOf(g)
 	for _, v := range g.Values {
 		v.MapExprs(func(e *ir.Expr) *ir.Expr { return ir.RetargetLoads(e, to) })
 		if v.IsInput() || v.Again {
@@ -250,6 +247,15 @@ func DropDead(g *ir.Graph) {
 		}
 	}
 	g.Values = kept
+}
+
+// resultsOf are the values that are results of a graph.
+func resultsOf(g *ir.Graph) map[*ir.Value]bool {
+	results := map[*ir.Value]bool{}
+	for _, o := range g.Outputs {
+		results[o.Value] = true
+	}
+	return results
 }
 
 // readersOf lists the values that read each value, each once.

@@ -102,14 +102,12 @@ func (r *repeating) axesOf(e *ir.Expr) []*ir.Range {
 
 // valueOf is an expression of v as a value over its axes, and the load of that.
 func (r *repeating) valueOf(v *ir.Value, e *ir.Expr) (u *ir.Value, load *ir.Expr) {
-	own := r.axesOf(e)
-	axes, at := make([]*ir.Range, len(own)), map[*ir.Range]*ir.Expr{}
-	for d, axis := range own {
-		axes[d] = r.graph.NewRange(axis.Name, axis.Extent)
-		at[axis] = axes[d].At()
+	u, load = operandValue(r.graph, v, form.GuardLoads(e))
+	r.graph.Rename(u, v.Name+"_repeated")
+	for d, at := range load.Args {
+		u.Axes[d].Name = at.Range.Name
 	}
-	u = r.graph.Adopt(&ir.Value{Name: v.Name + "_repeated", Type: e.Type, Axes: axes, Body: ir.Substitute(form.GuardLoads(e), at), Origin: v.Origin})
-	return u, ir.Load(u, ir.Indices(own), nil).At(e.Span)
+	return u, load
 }
 
 // isPure reports whether an expression is the same wherever it is computed: it draws no random numbers, and sums nothing.

@@ -15,10 +15,7 @@ func scaleSums(g *ir.Graph) {
 	if g.Numerics == ir.Strict {
 		return
 	}
-	s := &scales{rs: newReaches(g), readers: readersOf(g), results: map[*ir.Value]bool{}, operands: map[*ir.Value]bool{}}
-	for _, o := range g.Outputs {
-		s.results[o.Value] = true
-	}
+	s := &scales{rs: newReaches(g), readers: readersOf(g), results: resultsOf(g), operands: map[*ir.Value]bool{}}
 	for _, t := range g.Values {
 		if t.Body != nil && t.Reduce == nil && form.IsHalf(t.Type) && !s.results[t] && len(s.readers[t]) > 0 {
 			s.operands[t] = !slices.ContainsFunc(s.readers[t], func(v *ir.Value) bool { return s.scaled(v, t) == nil })

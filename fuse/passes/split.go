@@ -111,7 +111,7 @@ func (s *splitter) split(v *ir.Value) []*ir.Value {
 	}
 	if together {
 		takeAsOne(s.g, v)
-		if !hasUsualSize(s.g, v.Reduce.Ranges[0].Extent) { // guesses at each of several axes say nothing about their product
+		if !algebra.HasUsualSize(s.g, v.Reduce.Ranges[0].Extent) { // guesses at each of several axes say nothing about their product
 			return splitReduction(s.g, v, countedChunks(v, stripParts(algebra.PointsAt(v.Axes, s.sizes))))
 		}
 	}
@@ -135,13 +135,6 @@ func (s *splitter) splitPlaced(v *ir.Value) []*ir.Value {
 		chunk = s.lineChunk(v)
 	}
 	return splitPlace(s.g, v, chunksOf(v, chunk))
-}
-
-// hasUsualSize reports whether the program says what each symbol of a size is by default.
-func hasUsualSize(g *ir.Graph, size *ir.Expr) bool {
-	return !ir.Contains(size, func(e *ir.Expr) bool {
-		return e.Op == ir.OpSym && !slices.ContainsFunc(g.Symbols, func(s ir.Symbol) bool { return s.Name == e.Name && s.Default > 0 })
-	})
 }
 
 // sliced reports whether the blocks of a product will split its sums through memory anyway

@@ -91,7 +91,7 @@ func headsOf(g *ir.Graph, s *form.Stream, sizes map[string]int64) float64 {
 // be of the same size, no key has to be checked.
 func chunkOfTiles(g *ir.Graph, s *form.Stream, queries *ir.Expr, heads float64, sizes map[string]int64) int64 {
 	for _, r := range append(slices.Clone(s.Out.Axes), s.Keys...) {
-		if !hasUsualSize(g, r.Extent) { // a guess at a size is no reason for a second kernel
+		if !algebra.HasUsualSize(g, r.Extent) { // a guess at a size is no reason for a second kernel
 			return 0
 		}
 	}

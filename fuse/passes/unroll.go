@@ -29,8 +29,7 @@ func unrollParts(g *ir.Graph) {
 
 // unrolled is a reduction over parts as an expression; nil where v is none, or is too long.
 func unrolled(v *ir.Value, facts ir.Facts) *ir.Expr {
-	points := pointsToUnroll(v)
-	if points == nil {
+	if !mayUnroll(v) {
 		return nil
 	}
 	over := algebra.RangeSet(v.Reduce.Ranges)
@@ -41,15 +40,16 @@ func unrolled(v *ir.Value, facts ir.Facts) *ir.Expr {
 	op, facts := v.Reduce.Op, facts
 	facts.Within = v.Axes
 	out, nodes := op.Identity(v.Body.Type), 0
-	for _, at := range points {
+	eachPoint(v.Reduce.Ranges, map[*ir.Range]*ir.Expr{}, func(at map[*ir.Range]*ir.Expr) {
 		term := ir.Cast(ir.Simplify(ir.Substitute(body, at), facts), out.Type)
 		if where != nil {
 			term = ir.Where(ir.Simplify(ir.Substitute(where, at), facts), term, op.Identity(v.Body.Type))
 		}
-		if nodes += form.CostOf(term).Nodes; nodes > unrolledNodes {
-			return nil
-		}
+		nodes += form.CostOf(term).Nodes
 		out = ir.Apply(op.Info().Combine, out, term).At(v.Body.Span)
+	})
+	if nodes > unrolledNodes {
+		return nil
 	}
 	return ir.Cast(out, v.Type)
 }
@@ -63,30 +63,13 @@ func picksPart(e *ir.Expr, over map[*ir.Range]bool) bool {
 	return len(free) > 0 && algebra.Subset(free, over)
 }
 
-// pointsToUnroll are the points of the ranges of a short reduction that tensor cores, scans, orders and scatters have no use for, in
-// the order in which they are folded; nil for all others.
-func pointsToUnroll(v *ir.Value) []map[*ir.Range]*ir.Expr {
+// mayUnroll reports whether a value is a short reduction that tensor cores, scans, orders and scatters have no use for.
+func mayUnroll(v *ir.Value) bool {
 	if v.Reduce == nil || v.Reduce.Rank != nil || v.Reduce.Op.IsArg() || form.Crosses(v) || form.ScanOf(v) != nil || form.ScatterIn(v) != nil {
-		return nil
+		return false
 	}
-	points := []map[*ir.Range]*ir.Expr{{}}
-	for _, r := range v.Reduce.Ranges {
-		if r.Extent.Op != ir.OpConst || int(r.Extent.Int)*len(points) > unrolledPoints {
-			return nil
-		}
-		var next []map[*ir.Range]*ir.Expr
-		for _, outer := range points {
-			for i := range r.Extent.Int {
-				at := map[*ir.Range]*ir.Expr{r: ir.IntConst(i)}
-				for known, place := range outer {
-					at[known] = place
-				}
-				next = append(next, at)
-			}
-		}
-		points = next
-	}
-	return points
+	n := knownPoints(v.Reduce.Ranges)
+	return n > 0 && n <= unrolledPoints
 }
 
 // partsAt is an expression that reads the parts of concatenations, and of those among these, in place of the wholes; and in place
