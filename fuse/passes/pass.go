@@ -68,6 +68,7 @@ var All = []Pass{
 	{Name: "reduction-epilogues", Doc: "cut reductions of products into those of tiles, so that the products need not be written", Run: foldProducts, On: ir.Device.TensorCores},
 	{Name: "commute", Doc: "multiply the sums of products, not the operands' rows, by what belongs to a row", Run: commuteRows, On: ir.Device.TensorCores},
 	{Name: "arrange", Doc: "put axes beside each other that readers take as one", Run: arrangeAxes, On: ir.Device.TensorCores},
+	{Name: "digit-copies", Doc: "copy operands of large products that are read at digits of the product's ranges, or under a guard", Run: copyDigits, On: ir.Device.Warpgroups},
 	{Name: "terms", Doc: "give terms that are computed from results of reductions values of their own", Run: separateTerms},
 	{Name: "narrow", Doc: "store values in the narrower type that they are converted from, or that all readers round them to", Run: narrowStored},
 	{Name: "split", Doc: "cut long reductions with few results into partial ones", Run: splitReductions, On: isHost}, // after inline, so that what they read is final
