@@ -63,6 +63,7 @@ func TestPassesKeepResults(t *testing.T) {
 			p = pad(pad(x, (0, 1), axis=1), (1, 0), axis=2)
 			y = linear(reshape(permute(reshape(p, S, 2, 2, 2, 2, 64), (0, 1, 3, 2, 4, 5)), S * 4, 4, 64), w)
 		}`},
+		passCase{name: "gate", src: `graph g(x: f16[M, K], w: f16[2 * N, K], b: f16[2 * N]) -> (y: f16[M, N]) { y = glu(linear(x, w, b)) }`},
 		passCase{name: "digits of terms", src: `@bench(S=65536) graph g(x: bf16[S * 4, 3, 16], w: bf16[512, 64]) -> (y: bf16[S, 3, 512]) {
 			y = linear(reshape(permute(reshape(x, S, 4, 3, 16), (0, 2, 1, 3)), S, 3, 64), w)
 		}`},

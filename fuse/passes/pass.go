@@ -62,6 +62,7 @@ var All = []Pass{
 	{Name: "strided", Doc: "copy operands of 16-bit products whose rows, or the terms of whose sum, do not lie beside each other in order", Run: copyStrided, On: ir.Device.TensorCores},
 	{Name: "turn", Doc: "copy operands of 16-bit products that sum along short rows, which are no whole number of accesses", Run: turnOperands, On: ir.Device.TensorCores},
 	{Name: "product-sums", Doc: "cut long sums of products with few tiles into partial ones, one for each point of a range", Run: splitProductSums, On: ir.Device.TensorCores},
+	{Name: "gates", Doc: "make a product for each of two parts of one that a value reads together", Run: splitGates, On: ir.Device.TensorCores},
 	{Name: "parts", Doc: "multiply f32 in matrix products as sums of parts of bf16", Run: multiplyParts, On: ir.Device.Warpgroups},
 	{Name: "align", Doc: "copy operands of 16-bit products whose rows are no whole number of accesses", Run: alignOperands, On: ir.Device.TensorCores},
 	{Name: "layouts", Doc: "give operands of tf32 and 8-bit products that do not lie along the sum values of their own", Run: orderOperands, On: ir.Device.Warpgroups},
