@@ -59,6 +59,14 @@ func TestPassesKeepResults(t *testing.T) {
 		passCase{name: "products of small images", src: `@bench(N=128) graph g(dy: bf16[N, 64, 7, 7], x: bf16[N, 520, 7, 7]) -> (dw: bf16[64, 520]) {
 			dw[o: 64, c: 520] = sum[n: N, p: 7, q: 7] dy[n, o, p, q] * x[n, c, p, q] }`},
 		passCase{name: "strided", src: `graph g(x: bf16[256, 128, 8], w: bf16[8, 128, 256]) -> (y: bf16[8, 256, 256]) { y = permute(x, (2, 0, 1)) @ w }`},
+		passCase{name: "digits of rows, padded", src: `@bench(S=65536) graph g(x: bf16[S, 3, 3, 64], w: bf16[512, 64]) -> (y: bf16[S * 4, 4, 512]) {
+			p = pad(pad(x, (0, 1), axis=1), (1, 0), axis=2)
+			y = linear(reshape(permute(reshape(p, S, 2, 2, 2, 2, 64), (0, 1, 3, 2, 4, 5)), S * 4, 4, 64), w)
+		}`},
+		passCase{name: "gate", src: `graph g(x: f16[M, K], w: f16[2 * N, K], b: f16[2 * N]) -> (y: f16[M, N]) { y = glu(linear(x, w, b)) }`},
+		passCase{name: "digits of terms", src: `@bench(S=65536) graph g(x: bf16[S * 4, 3, 16], w: bf16[512, 64]) -> (y: bf16[S, 3, 512]) {
+			y = linear(reshape(permute(reshape(x, S, 4, 3, 16), (0, 2, 1, 3)), S, 3, 64), w)
+		}`},
 		passCase{name: "windows", src: `@bench(S=4096) graph g(x: bf16[2, 64, S], w: bf16[64, 64, 3]) -> (y: bf16[2, 64, S]) {
 			y = conv1d(x, w, padding=1)
 		}`},

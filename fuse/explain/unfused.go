@@ -11,7 +11,8 @@ import (
 
 // unfused is the cost of the program when every operation as written (an
 // operator, or a pointwise part of one library function) is a kernel that reads
-// its operands from memory and writes its result. Moving elements about is free.
+// its operands from memory and writes its result. Moving elements about is free,
+// but for operands of products that no library reads as they lie.
 func unfused(g *ir.Graph, x *explainer) *tally {
 	work := g.Clone()
 	passes.DropUnits(work)
@@ -65,7 +66,7 @@ func eager(v *ir.Value, x *explainer, sum *tally) {
 		t := ir.F32
 		for _, f := range form.FactorsOf(v.Body) {
 			f = form.WithoutCasts(f)
-			e.operand(f, k)
+			e.factor(f, k)
 			t = f.Type
 		}
 		k.done(at, Work{Products: 2})
@@ -78,6 +79,18 @@ func eager(v *ir.Value, x *explainer, sum *tally) {
 		k.operation(v.Reduce.Op.Info().Combine, at)
 	}
 	e.finish(k)
+}
+
+// factor adds what a product reads of a factor. A library multiplies views of tensors; what a reshape leaves in no such order it copies.
+func (e *eagerValue) factor(f *ir.Expr, k *eagerKernel) {
+	a, b := form.SidesOf(e.v)
+	for _, sides := range [][2]*ir.Expr{{a, b}, {b, a}} {
+		if f.Op == ir.OpLoad && form.WithoutCasts(sides[0]) == f && passes.ReadsDigits(e.v, f, sides[1], e.x.sizes) {
+			e.result(f, k)
+			return
+		}
+	}
+	e.operand(f, k)
 }
 
 // termsPoints is the ranges over which a reduction has terms. Every library adds by indices without looking at all terms
@@ -172,12 +185,17 @@ func (e *eagerValue) operand(n *ir.Expr, k *eagerKernel) {
 		}
 	case n.Op < ir.OpRandom || k.others[n]:
 	default:
-		k.others[n] = true
-		if e.done[n] == nil {
-			elements := algebra.Product(algebra.RangesOf(ir.FreeRanges(n)))
-			e.done[n] = ir.Apply(ir.OpMul, elements, ir.IntConst(int64(n.Type.Size())))
-			e.kernel(n, e.done[n])
-		}
-		k.read(e.done[n])
+		e.result(n, k)
 	}
+}
+
+// result adds what kernel k reads for the result of another kernel, which is counted first.
+func (e *eagerValue) result(n *ir.Expr, k *eagerKernel) {
+	k.others[n] = true
+	if e.done[n] == nil {
+		elements := algebra.Product(algebra.RangesOf(ir.FreeRanges(n)))
+		e.done[n] = ir.Apply(ir.OpMul, elements, ir.IntConst(int64(n.Type.Size())))
+		e.kernel(n, e.done[n])
+	}
+	k.read(e.done[n])
 }

@@ -57,6 +57,19 @@ func TestUnfusedReadsPartsOnce(t *testing.T) {
 	}
 }
 
+// TestUnfusedCopiesOperands: a library copies an operand whose order is no view of a tensor, and reads the copy; one that is it reads as it
+// lies.
+func TestUnfusedCopiesOperands(t *testing.T) {
+	for y, kernels := range map[string]int{
+		"reshape(x, 1024, 128) @ w":                                                       1,
+		"reshape(transpose(x, 0, 1), 1024, 128) @ w":                                      2,
+		"reshape(permute(reshape(x, 2, 16, 2, 16, 128), (0, 2, 1, 3, 4)), 1024, 128) @ w": 2,
+	} {
+		x := Explain(t, "graph g(x: bf16[32, 32, 128], w: bf16[128, 512]) -> (y: bf16[1024, 512]) { y = "+y+" }", explain.Options{})
+		assert.Equal(t, kernels, x.Unfused.Kernels, y)
+	}
+}
+
 // TestOrdersTakeTheSameUnfused: what one operation puts in order takes no less as written than as planned, be it all elements or the largest,
 // and values and places of one order do not count it twice.
 func TestOrdersTakeTheSameUnfused(t *testing.T) {

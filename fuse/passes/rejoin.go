@@ -9,13 +9,13 @@ import (
 )
 
 // rejoinParts makes one value of several pointwise values that are the same function of the parts of
-// one product. An example is a bias that a program adds to queries, keys and values, after splitting
-// the one product that computes them. The value becomes an epilogue of the product's kernel, and its
+// one product, or of what follows a product element by element. An example is a bias that a program adds to queries, keys and
+// values, after splitting the one product that computes them. The value becomes an epilogue of the product's kernel, and its
 // parts are views.
 func rejoinParts(g *ir.Graph) {
-	parts := map[*ir.Value][]*part{}
+	parts, wholes := map[*ir.Value][]*part{}, productsWithEpilogues(g)
 	for _, v := range g.Values {
-		if p := asPart(g, v); p != nil {
+		if p := asPart(g, v, wholes); p != nil {
 			parts[p.product] = append(parts[p.product], p)
 		}
 	}
@@ -42,22 +42,36 @@ func rejoinParts(g *ir.Graph) {
 	InlineViews(g)
 }
 
+// productsWithEpilogues are the products of a graph, and the values that are computed element by element from one that nothing else
+// reads.
+func productsWithEpilogues(g *ir.Graph) map[*ir.Value]bool {
+	readers, wholes, alone := countReaders(g), map[*ir.Value]bool{}, map[*ir.Value]bool{}
+	for _, v := range g.Values {
+		if v.IsInput() {
+			continue
+		}
+		wholes[v] = form.Crosses(v) || v.Reduce == nil && followsOne(v, alone)
+		alone[v] = wholes[v] && readers[v] == 1
+	}
+	return wholes
+}
+
 // A part is a pointwise value that depends on the points of a product from an offset on, along one axis.
 type part struct {
-	value, product *ir.Value
+	value, product *ir.Value // product may be what follows one
 	axis           int
 	offset         *ir.Expr
 	body           *ir.Expr // over the ranges of the product
 }
 
 // asPart describes a value as a part of the one product that it reads; nil where it is none.
-func asPart(g *ir.Graph, v *ir.Value) *part {
+func asPart(g *ir.Graph, v *ir.Value, products map[*ir.Value]bool) *part {
 	if v.IsInput() || v.Reduce != nil || v.Body.Op == ir.OpLoad {
 		return nil
 	}
 	var load *ir.Expr
 	for _, l := range v.Loads() {
-		if !form.Crosses(l.From) {
+		if !products[l.From] {
 			continue
 		}
 		if load != nil && !ir.Equal(l, load) {
