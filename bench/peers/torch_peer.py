@@ -8,9 +8,11 @@ error.
 {"do": "hello"}
     -> {"name": "PyTorch 2.11", "device": "NVIDIA H200", "modes": ["eager", "channels-last", "compile", "max-autotune"]}
 {"do": "load", "code": EXPRESSION or the lines of a function, "sizes": {"N": 8192},
+ "f32": "exact" | "tf32" | "default",
  "inputs":  [{"name": "x", "dtype": "bf16", "shape": [8192, 64], "file": PATH}],
  "outputs": [{"name": "y", "dtype": "bf16", "shape": [8192, 64]}]}
-    -> {}       the tensors are read, contiguous and row-major, in the machine's byte order
+    -> {}       the tensors are read, contiguous and row-major, in the machine's byte order. f32 says how numbers of
+            that type are multiplied
 {"do": "prepare", "mode": "eager" | "channels-last" | "compile" | "max-autotune", "files": [PATH]}
     -> {}       runs once, and writes the outputs. channels-last is eager on inputs that lie so before
             the time is taken, with the fastest of cuDNN's algorithms, which cuDNN measures
@@ -39,6 +41,7 @@ DTYPES = {
     "bool": torch.bool,
 }
 MODES = {"compile": "default", "max-autotune": "max-autotune-no-cudagraphs"}  # of torch.compile
+F32 = {"exact": (False, False), "tf32": (True, True), "default": (False, True)}  # tf32 in products, in convolutions
 LAYOUTS = {4: torch.channels_last, 5: torch.channels_last_3d}  # by dimensions
 FLUSH_BYTES = 512 << 20  # several times the L2 cache of any GPU
 LEAD_CYCLES = 1_000_000  # about half a millisecond, in which the host queues the run
@@ -126,6 +129,7 @@ class Peer:
 
     def load(self, r):
         self.unload({})
+        torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = F32[r["f32"]]
         self.inputs = [read(spec, self.device) for spec in r["inputs"]]
         self.outputs = r["outputs"]
         self.function = function(r["code"], [spec["name"] for spec in r["inputs"]], r["sizes"])

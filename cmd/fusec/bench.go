@@ -19,6 +19,7 @@ type benchCmd struct {
 	Device    string        `default:"auto" complete:"devices" help:"auto, cuda, cuda:1 or cpu."`
 	Peer      string        `placeholder:"torch" help:"Compare with PyTorch, or with a program like its peer."`
 	PeerModes []string      `default:"eager,compile,max-autotune" help:"What to compare with."`
+	PeerF32   string        `name:"peer-f32" default:"graph" help:"How the peer multiplies f32: exact, in tf32, as its defaults are, or as the graph does."`
 	Python    string        `default:"python3" help:"The Python that has PyTorch."`
 	Fast      bool          `help:"Fewer runs, and no max-autotune."`
 	Wall      bool          `help:"Time calls on the host's clock as well, with warm caches."`
@@ -92,6 +93,16 @@ var benchTypes = []string{"f32", "bf16", "f16", "f64"}
 // peerModes are the ways in which a peer can run.
 var peerModes = []string{"eager", "channels-last", "compile", "max-autotune"}
 
+// How a peer multiplies f32. By default PyTorch does so exactly in matrix products, and in tf32 in convolutions.
+const (
+	f32Exact     = "exact"
+	f32InTF32    = "tf32"
+	f32ByDefault = "default"
+	f32OfGraph   = "graph" // tf32 where the graph is @tf32, else exact
+)
+
+var peerF32s = []string{f32Exact, f32InTF32, f32ByDefault}
+
 func (c *benchCmd) validate() error {
 	if c.Repeat < 0 {
 		return usagef("--repeat %d: expected 0 or more", c.Repeat)
@@ -106,6 +117,7 @@ func (c *benchCmd) validate() error {
 		oneOf("--size", c.Size, append(bench.Classes(), "all")),
 		oneOf("--dtype", c.Dtype, benchTypes),
 		oneOf("--peer-modes", c.PeerModes, peerModes),
+		oneOf("--peer-f32", []string{c.PeerF32}, append(peerF32s, f32OfGraph)),
 	)
 	if err != nil {
 		return usageError{err}

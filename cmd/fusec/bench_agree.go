@@ -14,11 +14,15 @@ import (
 
 // peerTolerance is how far the results of two sound programs may lie apart, relative
 // to an element and its neighbours. Eager mode rounds every intermediate value to the
-// type, so that a few units in the last place add up; f32 sums differ by their order.
-func peerTolerance(t ir.DType) float64 {
-	const units, order = 8, 1e-4
-	if !t.IsFloat() {
+// type, so that a few units in the last place add up; f32 sums differ by their order. Where both multiply
+// f32 in tf32, whose factors have 11 significant bits, each rounds these in its own way.
+func peerTolerance(t ir.DType, tf32 bool) float64 {
+	const units, order, epsilonTF32 = 8, 1e-4, 1.0 / 1024
+	switch {
+	case !t.IsFloat():
 		return 0
+	case tf32 && t.Size() >= ir.F32.Size():
+		return units * epsilonTF32
 	}
 	return max(units*t.Info().Epsilon, order)
 }
@@ -29,8 +33,8 @@ type agreement struct {
 	err   error   // the first disagreement
 }
 
-// agree compares the outputs with the files that a peer has written them to.
-func agree(params []ir.Param, ours []*tensor.Tensor, files []string) (agreement, error) {
+// agree compares the outputs with the files that a peer has written them to; tf32 says that f32 was multiplied so.
+func agree(params []ir.Param, ours []*tensor.Tensor, files []string, tf32 bool) (agreement, error) {
 	var out agreement
 	for i, x := range ours {
 		data, err := os.ReadFile(files[i])
@@ -41,7 +45,7 @@ func agree(params []ir.Param, ours []*tensor.Tensor, files []string) (agreement,
 		if err != nil {
 			return out, fmt.Errorf("the peer's output %s: %w", params[i].Name, err)
 		}
-		tolerance := peerTolerance(x.DType)
+		tolerance := peerTolerance(x.DType, tf32)
 		d := differences(x, theirs)
 		out.worst = max(out.worst, d.worst)
 		if d.worst > tolerance && out.err == nil {

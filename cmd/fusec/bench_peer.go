@@ -31,6 +31,7 @@ type peer struct {
 	replies      *bufio.Reader
 	complaints   *tail
 	modes        []string
+	f32          string // how the present case multiplies f32
 	stopped      sync.Once
 	gone         bool // it has ended before its time, or talks nonsense
 }
@@ -165,9 +166,9 @@ type peerTensor struct {
 	File  string `json:"file,omitempty"`
 }
 
-// load hands a case over.
+// load hands a case over, with how it multiplies f32.
 func (p *peer) load(
-	ctx context.Context, code string, args arguments, in, out []ir.Param, shapes map[string][]int,
+	ctx context.Context, code, f32 string, args arguments, in, out []ir.Param, shapes map[string][]int,
 ) error {
 	inputs, outputs := []peerTensor{}, []peerTensor{}
 	for i, x := range args.inputs {
@@ -181,7 +182,8 @@ func (p *peer) load(
 	for _, o := range out {
 		outputs = append(outputs, peerTensor{Name: o.Name, DType: o.DType.String(), Shape: dimsOf(shapes[o.Name])})
 	}
-	return p.ask(ctx, map[string]any{"do": "load", "code": code, "sizes": args.sizes, "inputs": inputs,
+	p.f32 = f32
+	return p.ask(ctx, map[string]any{"do": "load", "code": code, "f32": f32, "sizes": args.sizes, "inputs": inputs,
 		"outputs": outputs}, nil)
 }
 
@@ -200,7 +202,7 @@ func (p *peer) prepare(
 	if err := p.ask(ctx, map[string]any{"do": "prepare", "mode": mode, "files": files}, nil); err != nil {
 		return agreement{}, err
 	}
-	return agree(params, ours, files)
+	return agree(params, ours, files, p.f32 == f32InTF32)
 }
 
 // peerTimes are the times of runs in milliseconds, and the most bytes that the device held; 0 where

@@ -41,12 +41,20 @@ func (r *benchRun) print(row *benchRow) {
 		r.reportRow(row)
 		return
 	}
-	r.app.ui.printf("  %s\n", byteText(row.Bytes))
+	r.app.ui.printf("  %s%s\n", byteText(row.Bytes), f32Text(row.PeerF32))
 	columns := r.columns(row)
 	r.app.ui.table(columns, r.tableRows(row, len(columns)))
 	for _, x := range row.Results {
 		r.printRemarks(x)
 	}
+}
+
+// f32Text says how a peer multiplied f32.
+func f32Text(f32 string) string {
+	if f32 == "" {
+		return ""
+	}
+	return map[string]string{f32Exact: ", the peer's f32 exact", f32InTF32: ", the peer's f32 in tf32", f32ByDefault: ", the peer's f32 by its defaults"}[f32]
 }
 
 // reportRow prints the error of a row, with carets where it has any.

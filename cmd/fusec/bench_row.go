@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/fusec/fusec"
@@ -19,9 +20,10 @@ type benchRow struct {
 	Class   string           `json:"class"`
 	Sizes   map[string]int64 `json:"sizes,omitempty"`
 	Device  string           `json:"device"`
-	Bytes   int64            `json:"bytes,omitempty"` // of the inputs and outputs together
-	Copy    *timing          `json:"copy,omitempty"`  // a plain copy that moves as many bytes
-	Read    *timing          `json:"read,omitempty"`  // in its place, sums of rows that read as many
+	Bytes   int64            `json:"bytes,omitempty"`    // of the inputs and outputs together
+	Copy    *timing          `json:"copy,omitempty"`     // a plain copy that moves as many bytes
+	Read    *timing          `json:"read,omitempty"`     // in its place, sums of rows that read as many
+	PeerF32 string           `json:"peer_f32,omitempty"` // how the peer multiplied f32: exact, tf32 or default
 	Results []benchResult    `json:"results,omitempty"`
 	Skipped string           `json:"skipped,omitempty"`
 	Error   string           `json:"error,omitempty"`
@@ -103,6 +105,9 @@ func (r *benchRun) fill(row *benchRow, j benchJob) (err error) {
 	if err != nil {
 		return err
 	}
+	if len(peers) > 0 && k.hasF32() {
+		row.PeerF32 = r.peer.f32
+	}
 	r.alternate(ctx, append([]*contestant{ours, plain}, peers...))
 	if err := errors.Join(ours.err, plain.err); err != nil {
 		return err
@@ -146,6 +151,11 @@ func (k *loadedCase) memory() int64 {
 		return 0
 	}
 	return p.Inputs + p.Outputs + p.Arena
+}
+
+// hasF32 reports whether a case has inputs of f32.
+func (k *loadedCase) hasF32() bool {
+	return slices.ContainsFunc(k.sig.inputs, func(p ir.Param) bool { return p.DType == ir.F32 })
 }
 
 // bytes is what has to move at least: each input and each output once.
@@ -202,7 +212,11 @@ func (r *benchRun) peers(j benchJob, k *loadedCase) ([]*contestant, []benchResul
 		return nil, nil, nil
 	}
 	ctx := r.app.ctx
-	if err := r.peer.load(ctx, j.Torch, k.args, k.sig.inputs, k.sig.outputs, k.shapes); err != nil {
+	f32, err := r.f32Of(k)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := r.peer.load(ctx, j.Torch, f32, k.args, k.sig.inputs, k.sig.outputs, k.shapes); err != nil {
 		return nil, nil, err
 	}
 	var all []*contestant
@@ -224,6 +238,21 @@ func (r *benchRun) peers(j benchJob, k *loadedCase) ([]*contestant, []benchResul
 		all, results = append(all, c), append(results, result)
 	}
 	return all, results, nil
+}
+
+// f32Of is how the peer is to multiply f32.
+func (r *benchRun) f32Of(k *loadedCase) (string, error) {
+	if r.PeerF32 != f32OfGraph {
+		return r.PeerF32, nil
+	}
+	g, err := k.sig.graph()
+	if err != nil {
+		return "", err
+	}
+	if g.TF32 {
+		return f32InTF32, nil
+	}
+	return f32Exact, nil
 }
 
 // judge notes how results agree. JSON has no number for an infinite distance, so only the text of the

@@ -155,7 +155,7 @@ func agreeOn(t *testing.T, dtype ir.DType, ours, theirs []float32, shape ...int)
 	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "out")
 	require.NoError(t, os.WriteFile(file, b.Data, 0o600))
-	got, err := agree([]ir.Param{{Name: "y"}}, []*tensor.Tensor{a}, []string{file})
+	got, err := agree([]ir.Param{{Name: "y"}}, []*tensor.Tensor{a}, []string{file}, false)
 	require.NoError(t, err)
 	return got
 }
@@ -188,6 +188,14 @@ func TestAgree(t *testing.T) {
 		assert.Equal(t, c.fine, got.err == nil, "%s: %v", c.name, got)
 	}
 	assert.ErrorContains(t, agreeOn(t, ir.F32, long, wrong).err, "output y[131073]: fusec has 1, the peer 1.5")
+}
+
+// TestTF32Agrees: results of products in tf32 may be as far apart as its roundings, and what is no f32 no farther than before.
+func TestTF32Agrees(t *testing.T) {
+	assert.Equal(t, 1e-4, peerTolerance(ir.F32, false))
+	assert.Equal(t, 8.0/1024, peerTolerance(ir.F32, true))
+	assert.Equal(t, peerTolerance(ir.BF16, false), peerTolerance(ir.BF16, true))
+	assert.Zero(t, peerTolerance(ir.I32, true))
 }
 
 // TestAgreeByRows: a row larger than the others has larger roundings, and they have not.

@@ -48,7 +48,7 @@ func TestTorchPeer(t *testing.T) {
 	args, params := torchCase(t)
 	out := []ir.Param{{Name: "y", DType: ir.F32}, {Name: "n", DType: ir.I64}, {Name: "z", DType: ir.BF16}}
 	shapes := map[string][]int{"y": {2}, "n": nil, "z": {0, 4}}
-	load := func(code string) error { return p.load(ctx, code, args, params, out, shapes) }
+	load := func(code string) error { return p.load(ctx, code, f32Exact, args, params, out, shapes) }
 	y, err := tensor.FromSlice([]float32{4.5, 2.5}, 2)
 	require.NoError(t, err)
 	n, err := tensor.FromSlice([]int64{6})
