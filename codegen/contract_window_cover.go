@@ -190,6 +190,11 @@ func (e *contractWarpgroup) coverRows(c *ir.Contract) {
 // next tap are queued and theirs are done.
 func (e *contractWarpgroup) sumCovers(c *ir.Contract) {
 	e.coverRows(c)
+	if inParts(c) {
+		e.partSteps(c)
+		e.line(othersTurn)
+		return
+	}
 	e.line("last = -1;")
 	e.line("int left = -1;")
 	sums, begun := e.presentSums(c), "last >= 0"

@@ -33,6 +33,12 @@ var covered = []row{
 	{name: "rows, channels last", src: `@bench(N=32, H=56, W=56)
 		graph g(x: bf16[N, H, W, 64], w: bf16[128, 64, 3, 3]) -> (y: bf16[N, H, W, 128]) {
 		y = permute(conv2d(permute(x, order=(0, 3, 1, 2)), w, padding=1), order=(0, 2, 3, 1)) }`, sizes: [][]int64{{2, 9, 13}}},
+	{name: "parts of f32", src: `@bench(N=16, H=128, W=128)
+		graph g(x: f32[N, 40, H, W], w: f32[64, 40, 3, 3], b: f32[64]) -> (y: f32[N, 64, H, W]) { y = tanh(conv2d(x, w, b, padding=1)) }`, sizes: [][]int64{{2, 9, 37}}},
+	{name: "parts, a tap less", src: `@bench(N=16, H=128, W=128)
+		graph g(x: f32[N, 32, H, W], w: f32[32, 48, 3, 3]) -> (y: f32[N, 48, 2 * H - 1, 2 * W - 1]) { y = conv_transpose2d(x, w, stride=2, padding=1) }`, sizes: [][]int64{{2, 7, 19}}},
+	{name: "parts, none of some phases", src: `@bench(N=16, H=128, W=128)
+		graph g(x: f32[N, 32, H, W], w: f32[32, 64, 3, 3]) -> (y: f32[N, 64, H, 3 * W]) { y[n, o, p: H, q: 3 * W] = sum[c, i: 3, k: 3 where q % 3 == 1] x[n, c, p + i - 1, q / 3 + k - 1] * w[c, o, i, k] }`, sizes: [][]int64{{2, 7, 19}}},
 	{name: "a tap less", src: `@tf32 @bench(N=16, H=128, W=128)
 		graph g(x: f32[N, 64, H, W], w: f32[64, 64, 3, 3]) -> (y: f32[N, 64, 2 * H - 1, 2 * W - 1]) { y = conv_transpose2d(x, w, stride=2, padding=1) }`, sizes: [][]int64{{2, 7, 19}}},
 }
@@ -63,7 +69,7 @@ func drawnCovers(count int) (out []row) {
 			weights, call = fmt.Sprintf("%d, %d", channels, results), fmt.Sprintf("conv_transpose%dd", axes)
 		}
 		ones := strings.Repeat(", none", axes)
-		dtype, mode := []string{"bf16", "f32", "f16"}[n/3%3], []string{"", "@tf32 ", ""}[n/3%3]
+		dtype, mode := []string{"bf16", "f32", "f16", "f32"}[n/3%4], []string{"", "@tf32 ", "", ""}[n/3%4]
 		text := fmt.Sprintf("%s@bench(N=16, %s) graph g(x: T[N, %d, %s], w: T[%s, %s], b: T[%d]) -> (y: T[N, %d, %s]) { y = relu(%s(x, w, dilation=(%s), padding=(%s)) + b[:%s]) }",
 			mode, strings.Join(bench, ", "), channels, strings.Join(names[3-axes:], ", "), weights, strings.Join(taps, ", "), results, results, strings.Join(extents, ", "),
 			call, strings.Join(dilations, ", "), strings.Join(paddings, ", "), ones)

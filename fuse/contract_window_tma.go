@@ -45,10 +45,9 @@ func (lo warpgroupKernel) windowContract(c ir.Contract) *windowContract {
 	return w
 }
 
-// coverOf sets which operand's windows overlap. Parts of f32, and types whose sums of a stage are added by themselves, are
-// multiplied tap by tap.
+// coverOf sets which operand's windows overlap. Types of 8 bits are multiplied tap by tap.
 func (lo warpgroupKernel) coverOf(w *windowContract) {
-	if w.InParts() || w.Type.Size() == 1 {
+	if w.Type.Size() == 1 {
 		return
 	}
 	a, b := lo.coveringOf(w.A, w.M, w.Type, lo.sizes), lo.coveringOf(w.B[0], w.N, w.Type, lo.sizes)

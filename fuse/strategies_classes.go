@@ -59,7 +59,7 @@ func widely(v *ir.Variant) ir.Schedule {
 
 // anySize lists the variants that get versions with 64-bit offsets. These are the last two, which take any
 // size, and the blocks for rows of single elements that may be between them. Tiles that are used where no
-// others are better get one too. For parts of f32, so do the tiles of single elements, because no other tiles
+// others are better get one too, or those that just hold a side of few rows. For parts of f32, so do the tiles of single elements, because no other tiles
 // take these.
 func anySize(in []*ir.Variant) []*ir.Variant {
 	last := in[len(in)-1:]
@@ -74,7 +74,9 @@ func anySize(in []*ir.Variant) []*ir.Variant {
 		switch s := v.Schedule; {
 		case s.Mapping != ir.WarpgroupMapping:
 		case s.Vector == in[0].Schedule.Vector:
-			tiles = v
+			if tiles == nil || !holdsRows(tiles) || s.TileM < tiles.Schedule.TileM && holdsRows(v) {
+				tiles = v
+			}
 		case v.Contract.InParts():
 			single = v
 		}
@@ -85,4 +87,10 @@ func anySize(in []*ir.Variant) []*ir.Variant {
 		}
 	}
 	return last
+}
+
+// holdsRows reports whether a tile has as many rows as there are, at all sizes, and no tile of half as many has.
+func holdsRows(v *ir.Variant) bool {
+	rows := algebra.Product(v.Contract.M)
+	return rows.Op == ir.OpConst && rows.Int <= int64(v.Schedule.TileM) && 2*rows.Int > int64(v.Schedule.TileM)
 }
