@@ -210,7 +210,8 @@ var transposed = map[bool]int{false: 1, true: 0}
 // queued after the one that runs, and then compute the epilogue.
 func (e *contractWarpgroup) multiplier(c *ir.Contract) {
 	e.moveRegisters("registers_take<MULTIPLIER_REGISTERS>();")
-	e.line("const int role = warpgroup - MULTIPLIER / 128, turn = TURNS > 1 ? role : 0, block_m = TURNS > 1 ? 0 : role * BLOCKS_M;")
+	e.line("const int role = warpgroup - MULTIPLIER / 128, turn = TURNS > 1 ? role : 0, side = SIDES > 1 ? role : 0;")
+	e.line("const int block_m = TURNS > 1 || SIDES > 1 ? 0 : role * BLOCKS_M;")
 	if !e.split {
 		e.line("const unsigned staging = ring.staging_of(uniform(threadIdx.x / 32) - MULTIPLIER / 32);")
 	}
@@ -229,7 +230,7 @@ func (e *contractWarpgroup) multiplier(c *ir.Contract) {
 	} else {
 		e.warpgroupRows(c)
 	}
-	e.line("%s %s[BLOCKS_M][TILE_N / 2] = {};", totalType(c.Type), e.allSums(c))
+	e.line("%s %s[BLOCKS_M][OWN_N / 2] = {};", totalType(c.Type), e.allSums(c))
 	e.line("[[maybe_unused]] int last = 0;")
 	e.open("if constexpr (TURNS > 1)")
 	e.line("barrier_wait(ring.turn_at(turn), turn_parity);")
@@ -356,6 +357,16 @@ func manySums(v *ir.Variant) bool {
 	return s.TileM*s.TileN*v.Contract.SumsEach()/(128*groups) > 128
 }
 
+// sides is the warpgroups that lie side by side along the columns of a tile: two where it has rows for one.
+func sides(s ir.Schedule) int {
+	if s.TileM == wgmmaRows && s.Turns == 1 && s.SplitK <= 1 {
+		return 2
+	}
+	return 1
+}
+
+const wgmmaRows = 64 // of an instruction
+
 // sharingBlocks is the blocks of a cluster that copy a share of each tile of B for all of them; those that split the columns
 // of a tile share nothing.
 func sharingBlocks(s ir.Schedule) int { return max(1, s.Cluster) / max(1, s.SplitK) }
@@ -369,9 +380,9 @@ func warpgroupDefines(v *ir.Variant) string {
 		copier, multiplier = copier+2*partRegisters, multiplier-partRegisters
 	}
 	return foldDefine(v) + fmt.Sprintf("#define TILE_M %d\n#define TILE_N %d\n#define TILE_K %d\n#define TILE_N_EACH %d\n"+
-		"#define STAGES %d\n#define CLUSTER %d\n#define SPLIT_K %d\n#define TURNS %d\n"+
+		"#define STAGES %d\n#define CLUSTER %d\n#define SPLIT_K %d\n#define TURNS %d\n#define SIDES %d\n"+
 		"#define GROUP %d\n#define COPIER_REGISTERS %d\n#define MULTIPLIER_REGISTERS %d\n",
-		s.TileM, s.TileN, s.TileK, s.TileN/len(v.Contract.B), s.Stages, sharingBlocks(s), max(1, s.SplitK), s.Turns,
+		s.TileM, s.TileN, s.TileK, s.TileN/len(v.Contract.B), s.Stages, sharingBlocks(s), max(1, s.SplitK), s.Turns, sides(s),
 		tileGroup, copier, multiplier) + stageDefines(v) + coverDefines(v)
 }
 

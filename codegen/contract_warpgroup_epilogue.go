@@ -85,8 +85,8 @@ func (e *contractWarpgroup) tileChunks(columns, unroll string) {
 	e.open("for (int block = 0; block < BLOCKS_M; ++block)")
 	e.line("%s", unroll)
 	c := e.v.Contract
-	e.open("for (int chunk = 0; chunk < %s / CHUNK; ++chunk)", timesSums(c, "TILE_N_EACH"))
-	e.line("const INDEX chunk_n = %s + chunk * CHUNK;", timesSums(c, "tiles.n"))
+	e.open("for (int chunk = 0; chunk < %s / CHUNK; ++chunk)", timesSums(c, "OWN_N_EACH"))
+	e.line("const INDEX chunk_n = %s + side * OWN_N_EACH + chunk * CHUNK;", timesSums(c, "tiles.n"))
 	e.line("if (chunk_n >= %s) continue;", timesSums(c, "extent_n"))
 }
 

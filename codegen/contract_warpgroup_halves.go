@@ -78,7 +78,7 @@ func (e *contractWarpgroup) halvesOfSums(c *ir.Contract, row *ir.Section) {
 	for i, f := range e.v.Sections[0].Folds {
 		first := "chunk * CHUNK"
 		if i > 0 {
-			first = fmt.Sprintf("%d * TILE_N_EACH + %s", i, first)
+			first = fmt.Sprintf("%d * OWN_N_EACH + %s", i, first)
 		}
 		at := fmt.Sprintf("sums[block][(%s + pair * 16) / 2 + v]", first)
 		if !c.Type.IsFloat() {

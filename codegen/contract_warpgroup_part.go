@@ -21,32 +21,43 @@ func totalType(t ir.DType) string {
 // rounding them.
 func inParts(c *ir.Contract) bool { return c.Type.IsFloat() && c.Type.Size() == 1 || c.InParts() }
 
-// partSteps writes the loop over the stages for this. It takes two stages at a time: one is added to the
-// total while the other is multiplied.
+// partSteps writes the loop over the stages for this. While a stage is multiplied, the one before is added to the total. Two stages
+// are one round of the loop, as the registers of each have names of their own.
 func (e *contractWarpgroup) partSteps(c *ir.Contract) {
 	multiply := e.multiplyPart
 	if coverOf(e.v) != nil {
 		multiply = e.multiplyPartOfCover
 		e.firstTapOfTile(c)
 	}
-	e.line("float part[2][BLOCKS_M][TILE_N / 2];")
-	e.line(keptLoop)
-	e.open("for (int step = 0; step < steps; step += 2)")
-	e.line("const bool both = step + 1 < steps;")
-	e.line("const int stage = place.stage;")
+	e.line("float part[2][BLOCKS_M][OWN_N / 2];")
+	e.line("int stage[2];")
+	if c.NoTaps {
+		e.open("if (steps > 0)")
+	}
 	multiply(c, 0)
-	e.open("if (both)")
+	e.line("int step = 1;")
+	e.line(keptLoop)
+	e.open("for (; step + 1 < steps; step += 2)")
 	multiply(c, 1)
 	e.line("wgmma_wait<1>();")
+	e.addPart(0)
+	multiply(c, 0)
+	e.line("wgmma_wait<1>();")
+	e.addPart(1)
+	e.close()
+	e.open("if (step < steps)")
+	multiply(c, 1)
+	e.line("wgmma_wait<1>();")
+	e.addPart(0)
+	e.line("wgmma_wait<0>();")
+	e.addPart(1)
 	e.orElse()
 	e.line("wgmma_wait<0>();")
+	e.addPart(0)
 	e.close()
-	e.addPart(0, "stage")
-	e.open("if (both)")
-	e.line("wgmma_wait<0>();")
-	e.addPart(1, "last")
-	e.close()
-	e.close()
+	if c.NoTaps {
+		e.close()
+	}
 }
 
 // multiplyPart writes the products of the next stage.
@@ -56,14 +67,14 @@ func (e *contractWarpgroup) multiplyPart(c *ir.Contract, part int) {
 	e.line("wgmma_fence();")
 	e.line("multiply_stage<%s>(part[%d], ring.operand_a(place.stage) + block_m * SLAB, ring.operand_b(place.stage), false);", stageLayout(c), part)
 	e.line("wgmma_commit();")
-	e.line("last = place.stage;")
+	e.line("stage[%d] = place.stage;", part)
 	e.line("place.advance();")
 }
 
 // addPart writes the addition of the sums of a stage, once multiplied, to those of the tile.
-func (e *contractWarpgroup) addPart(part int, stage string) {
+func (e *contractWarpgroup) addPart(part int) {
 	e.hold(fmt.Sprintf("part[%d]", part))
-	e.line("ring.release(%s);", stage)
+	e.line("ring.release(stage[%d]);", part)
 	if coverOf(e.v) != nil {
 		e.line("if (left[%[1]d] >= 0) covers.release(left[%[1]d]);", part)
 	}
@@ -97,10 +108,10 @@ func (e *contractWarpgroup) multiplyPartOfCover(c *ir.Contract, part int) {
 	e.line("barrier_wait(ring.full_at(place.stage), place.parity);")
 	e.hold(fmt.Sprintf("part[%d]", part))
 	e.line("wgmma_fence();")
-	e.line("multiply_tap<Element, CoverRows>(part[%d], %s, covers.at(cover.stage) + (%s) * LINE, block_m, false);",
+	e.line("multiply_tap<Element, CoverRows>(part[%d], %s, covers.at(cover.stage) + (%s) * LINE, block_m, side, false);",
 		part, coverStage(c), e.s.Bare(coverOf(e.v).Tap))
 	e.line("wgmma_commit();")
-	e.line("last = place.stage;")
+	e.line("stage[%d] = place.stage;", part)
 	e.line("place.advance();")
 	e.nextTap(c)
 	e.line("left[%d] = fresh ? cover.stage : -1;", part)

@@ -22,7 +22,7 @@ func coverOf(v *ir.Variant) *ir.Cover {
 
 // productOf is the instruction that multiplies.
 func productOf(v *ir.Variant) string {
-	n, t := v.Schedule.TileN, v.Contract.Type
+	n, t := v.Schedule.TileN/sides(v.Schedule), v.Contract.Type
 	if c, ofA := v.Contract.Cover(); c != nil && !ofA {
 		return spell.WGMMASpread(c.Rows, n, c.Every, t)
 	} else if c != nil {
@@ -211,7 +211,7 @@ func (e *contractWarpgroup) sumCovers(c *ir.Contract) {
 	e.line("barrier_wait(ring.full_at(place.stage), place.parity);")
 	e.hold(sums)
 	e.line("wgmma_fence();")
-	e.line("multiply_tap<Element, CoverRows>(%s, %s, covers.at(cover.stage) + (%s) * LINE, block_m, %s);", sums, coverStage(c), e.s.Bare(coverOf(e.v).Tap), begun)
+	e.line("multiply_tap<Element, CoverRows>(%s, %s, covers.at(cover.stage) + (%s) * LINE, block_m, side, %s);", sums, coverStage(c), e.s.Bare(coverOf(e.v).Tap), begun)
 	e.line("wgmma_commit();")
 	e.line("wgmma_wait<1>();")
 	e.line("if (last >= 0) ring.release(last);")

@@ -55,6 +55,14 @@ type warpgroupTile struct {
 	shares *ir.Expr // tiles of a batch, those of a cluster taken together, where they are boxes; nil else
 }
 
+// sides is the warpgroups that lie side by side along the columns of a tile: two where it has rows for one.
+func (t warpgroupTile) sides() int {
+	if t.m == coverRows && t.turns == 1 && t.splits == 0 {
+		return 2
+	}
+	return 1
+}
+
 // smallestTile is the tile of the fewest results.
 func smallestTile(tiles []warpgroupTile) warpgroupTile {
 	return slices.MinFunc(tiles, func(a, b warpgroupTile) int { return cmp.Compare(a.m*a.n, b.m*b.n) })

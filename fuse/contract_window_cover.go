@@ -155,8 +155,8 @@ const (
 )
 
 // of is what a tile of windows covers, whose rows are divided so among the ranges; nil where tensor cores do not find the tile's
-// rows there, or the copy engine does not bring it.
-func (x *covering) of(tile []int) *ir.Cover {
+// rows there, or the copy engine does not bring it. Of several warpgroups side by side, each has an equal part of the tile.
+func (x *covering) of(tile []int, sides int) *ir.Cover {
 	c := &ir.Cover{Lines: 1, Apart: make([]int, len(tile)), Tap: ir.IntConst(0), Taps: int(x.count), Channels: x.channels}
 	for d := len(x.along) - 1; d >= 0; d-- {
 		if i := x.along[d]; i >= 0 {
@@ -170,7 +170,15 @@ func (x *covering) of(tile []int) *ir.Cover {
 		c.Lines *= reach
 	}
 	c.Tap = ir.Simplify(c.Tap, ir.Facts{})
-	if !groupRows(c, tile, !x.ofA) {
+	part := slices.Clone(tile)
+	outermost := slices.IndexFunc(part, func(n int) bool { return n > 1 })
+	if sides > 1 && (outermost < 0 || part[outermost]%sides != 0) {
+		return nil
+	}
+	if sides > 1 {
+		part[outermost] /= sides
+	}
+	if !groupRows(c, part, !x.ofA) {
 		return nil
 	}
 	return c
@@ -304,7 +312,7 @@ func (lo warpgroupKernel) coverWindows(w *windowContract, tile warpgroupTile, b 
 		name, others, stage = w.a.name, tile.n/tile.cluster, tile.n
 	}
 	best, time := b.divide(x.rows, sizes, func(rows []int) (cycles float64, ok bool) {
-		c := x.of(rows)
+		c := x.of(rows, tile.sides())
 		if c == nil {
 			return 0, false
 		}
@@ -314,7 +322,7 @@ func (lo warpgroupKernel) coverWindows(w *windowContract, tile warpgroupTile, b 
 	if best == nil {
 		return nil
 	}
-	c := x.of(best)
+	c := x.of(best, tile.sides())
 	stages, _ := lo.room(c, x.line, stage*x.line)
 	at := slices.Clone(x.first)
 	slices.Reverse(at)

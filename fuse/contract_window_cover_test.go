@@ -30,7 +30,7 @@ func TestCoverRows(t *testing.T) {
 		if rows < 64 || rows > 256 {
 			continue
 		}
-		c := x.of(tile)
+		c := x.of(tile, 1)
 		if c == nil {
 			continue
 		}

@@ -20,6 +20,10 @@ var fewChannels = warpgroupTile{m: 64, n: 256, turns: 2, cluster: 1, step: 690, 
 // fewChannelsInParts is that tile for parts of f32: registers hold the sums of two stages beside those of the tile.
 var fewChannelsInParts = warpgroupTile{m: 64, n: 128, turns: 2, cluster: 1, step: 400, around: 1500}
 
+// fewChannelsBeside is a tile for them of which each warpgroup has half of the columns, from what they cover: what a warpgroup does
+// beside its products, to add up the sums of a stage above all, then overlaps with the products of the other one.
+var fewChannelsBeside = warpgroupTile{m: 64, n: 256, turns: 1, cluster: 1, step: 690, around: 2000}
+
 // windowContract is a windowed contraction with the tilings of its operands and what those need.
 type windowContract struct {
 	ir.Contract
@@ -76,9 +80,9 @@ func (lo warpgroupKernel) windowWarpgroups(of ir.Contract) (out []*ir.Variant, c
 	case c.Between != nil:
 		tiles = betweenTiles
 	case c.InParts(): // the last takes 64-bit offsets, which leave no registers for all the sums of a tile
-		tiles = append([]warpgroupTile{fewChannelsInParts}, tilesFor(&c, false)...)
+		tiles = append([]warpgroupTile{fewChannelsBeside, fewChannelsInParts}, tilesFor(&c, false)...)
 	}
-	boxes := lo.allBoxes(w, tiles)
+	boxes := slices.DeleteFunc(lo.allBoxes(w, tiles), func(x windowBoxes) bool { return x.tile.sides() > 1 && x.stages == 0 })
 	tiles = make([]warpgroupTile, len(boxes))
 	for i, x := range boxes {
 		tiles[i] = x.counted(&c)

@@ -33,19 +33,19 @@ DEVICE unsigned long long descriptor_lines(unsigned at, int group) {
 }
 
 // Multiplies a tap into the warpgroup's sums: the rows of a stage by those of a box, which begin at the tap's line. Rows::at is
-// the line of a row of the tile. Of a box of N an instruction has every COVER_EVERY-th group of eight columns.
+// the line of a row of the tile. Where warpgroups lie side by side, each has the columns of its side. Of a box of N an instruction has every COVER_EVERY-th group of eight columns.
 template <typename Element, typename Rows, typename Total>
-DEVICE void multiply_tap(Total (&sums)[BLOCKS_M][TILE_N / 2], unsigned stage, unsigned box, int block_m, bool accumulate) {
+DEVICE void multiply_tap(Total (&sums)[BLOCKS_M][OWN_N / 2], unsigned stage, unsigned box, int block_m, int side, bool accumulate) {
     constexpr int WIDTH = COVER_OF_A ? TILE_N : COVER_ROWS, TURN = COVER_OF_A ? TILE_N : COVER_EVERY * WIDTH; // columns of an instruction; columns among which instructions take turns
 #pragma unroll
     for (int k = 0; k < LINE / 32; ++k)
 #pragma unroll
         for (int i = 0; i < BLOCKS_M; ++i)
 #pragma unroll
-            for (int j = 0; j < TILE_N / WIDTH; ++j) {
+            for (int j = 0; j < OWN_N / WIDTH; ++j) {
                 const int first = j / (TURN / WIDTH) * TURN + j % (TURN / WIDTH) * 8;
                 const unsigned long long a = COVER_OF_A ? descriptor_lines(box + Rows::at((block_m + i) * 64) * LINE, COVER_GROUP) : descriptor_lines(stage + (block_m + i) * SLAB, 8);
-                const unsigned long long b = COVER_OF_A ? descriptor_lines(stage, 8) : descriptor_lines(box + Rows::at(first) * LINE, COVER_GROUP);
+                const unsigned long long b = COVER_OF_A ? descriptor_lines(stage, 8) : descriptor_lines(box + (Rows::at(first) + side * Rows::at(TILE_N / 2)) * LINE, COVER_GROUP);
                 wgmma<0, 0>(sums[i], first / 2, descriptor_step(a, k * 32), descriptor_step(b, k * 32), accumulate || k > 0, Element{});
             }
 }

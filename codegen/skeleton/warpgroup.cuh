@@ -6,9 +6,10 @@ constexpr int COPIERS = IS_SPLIT ? 32 : 128; // threads of the role that copies:
 constexpr int MULTIPLIERS = (THREADS - COPIERS) / 128;
 constexpr int COPIER = IS_SPLIT ? 128 * MULTIPLIERS : 0, MULTIPLIER = IS_SPLIT ? 0 : 128; // the first thread of each role
 constexpr int PEERS = CLUSTER * SPLIT_K;  // blocks of a cluster: they share tiles of B, or the columns of one tile
-constexpr int BLOCKS_M = TILE_M / 64 / (TURNS > 1 ? 1 : MULTIPLIERS); // 64-row blocks of a warpgroup
+constexpr int BLOCKS_M = TILE_M / 64 / (TURNS > 1 || SIDES > 1 ? 1 : MULTIPLIERS); // 64-row blocks of a warpgroup
+constexpr int OWN_N = TILE_N / SIDES, OWN_N_EACH = TILE_N_EACH / SIDES; // columns of a warpgroup; of each operand
 constexpr int BYTES_A = STAGE_M * LINE, BYTES_B = STAGE_N * LINE; // a line is TILE_K elements, and of the swizzle
-constexpr int STAGED = BLOCKS_M * TILE_N / 2 > 128 ? 32 : 64; // sums of a row that a warp stages at a time: fewer where registers hold many
+constexpr int STAGED = BLOCKS_M * OWN_N / 2 > 128 ? 32 : 64; // sums of a row that a warp stages at a time: fewer where registers hold many
 constexpr int STAGING = 16 * 64 * 4;     // bytes, of a warp
 constexpr int SLAB = 64 * LINE;          // bytes of 64 rows, in either order
 
@@ -94,7 +95,7 @@ struct Tiles {
 
 // Multiplies one stage into the warpgroup's sums, 32 bytes of columns at a time. With FEW the left operand has 16 rows
 // only, which lie side by side.
-template <int TRANS_A, int TRANS_B, typename Element, bool FEW = false, typename Total> DEVICE void multiply_stage(Total (&sums)[BLOCKS_M][TILE_N / 2], unsigned a, unsigned b, bool accumulate) {
+template <int TRANS_A, int TRANS_B, typename Element, bool FEW = false, typename Total> DEVICE void multiply_stage(Total (&sums)[BLOCKS_M][OWN_N / 2], unsigned a, unsigned b, bool accumulate) {
     static_assert(sizeof(Element) == 2 || !TRANS_A && !TRANS_B, "only 16-bit operands may run along their rows");
     constexpr int STEP_A = FEW ? 16 * 32 : TRANS_A ? 16 * LINE : 32, STEP_B = TRANS_B ? 16 * LINE : 32; // bytes of shared memory
     const unsigned long long to_b = TRANS_B ? descriptor_mn(b, SLAB) : descriptor_k(b);
@@ -109,11 +110,11 @@ template <int TRANS_A, int TRANS_B, typename Element, bool FEW = false, typename
 
 // The tensor cores add products of 8-bit floats with fewer bits than f32 has. So the sums of a stage start at zero, and
 // the threads add them to the others.
-DEVICE void add_stage(float (&sums)[BLOCKS_M][TILE_N / 2], const float (&stage)[BLOCKS_M][TILE_N / 2]) {
+DEVICE void add_stage(float (&sums)[BLOCKS_M][OWN_N / 2], const float (&stage)[BLOCKS_M][OWN_N / 2]) {
 #pragma unroll
     for (int i = 0; i < BLOCKS_M; ++i)
 #pragma unroll
-        for (int j = 0; j < TILE_N / 2; ++j) sums[i][j] += stage[i][j];
+        for (int j = 0; j < OWN_N / 2; ++j) sums[i][j] += stage[i][j];
 }
 
 // Brings a line of memory to the L2 cache.
@@ -167,15 +168,15 @@ template <int N> DEVICE void stage_get(int (&x)[N], unsigned staging, int row, i
 
 // Stages the sums of one of the chunks of a tile: CHUNK columns of each operand's. Registers have no index, so a chunk that
 // only the running program knows is found by comparing, which all lanes do alike.
-template <int CHUNK, typename Total> DEVICE void stage_chunk(unsigned staging, const Total (&sums)[BLOCKS_M][TILE_N / 2], int block, int chunk) {
+template <int CHUNK, typename Total> DEVICE void stage_chunk(unsigned staging, const Total (&sums)[BLOCKS_M][OWN_N / 2], int block, int chunk) {
 #pragma unroll
     for (int b = 0; b < BLOCKS_M; ++b)
 #pragma unroll
-        for (int c = 0; c < TILE_N_EACH / CHUNK; ++c) {
+        for (int c = 0; c < OWN_N_EACH / CHUNK; ++c) {
             if (b != block || c != chunk) continue;
 #pragma unroll
             for (int fragment = 0; fragment < STAGED / 8; ++fragment)
-                stage_put(staging, fragment, &sums[b][(fragment / (CHUNK / 8) * (TILE_N_EACH / 8) + c * (CHUNK / 8) + fragment % (CHUNK / 8)) * 4]);
+                stage_put(staging, fragment, &sums[b][(fragment / (CHUNK / 8) * (OWN_N_EACH / 8) + c * (CHUNK / 8) + fragment % (CHUNK / 8)) * 4]);
         }
 }
 
@@ -204,7 +205,7 @@ template <typename T> DEVICE Vec<T, 8> halves_get(unsigned staging, int tensor, 
 // that not all blocks read from the same one at a time. Shares are fixed, so the order of addition is the same each time.
 constexpr int PARTS_N = TILE_N / STAGED;
 DEVICE unsigned part_at(const Ring &ring, int part) { return ring.base + part * STAGING; }
-DEVICE void leave_parts(const Ring &ring, const float (&sums)[BLOCKS_M][TILE_N / 2], int block_m, int rows) {
+DEVICE void leave_parts(const Ring &ring, const float (&sums)[BLOCKS_M][OWN_N / 2], int block_m, int rows) {
     named_sync(1, 128 * MULTIPLIERS); // all warpgroups have multiplied the last stage
 #pragma unroll
     for (int block = 0; block < BLOCKS_M; ++block) {
