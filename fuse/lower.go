@@ -172,6 +172,16 @@ func (lo *lowering) rangesIn(u *ir.Value, at []*ir.Expr) (out []*ir.Range) {
 	return out
 }
 
+// isSplit reports whether a value is computed over digits of its axes.
+func isSplit(at map[*ir.Range]*ir.Expr) bool {
+	for _, e := range at {
+		if e.Op != ir.OpRange {
+			return true
+		}
+	}
+	return false
+}
+
 // member lowers one value.
 func (lo *lowering) member(v *ir.Value) {
 	at := lo.r.at[v]
@@ -184,7 +194,11 @@ func (lo *lowering) member(v *ir.Value) {
 	case s != nil:
 		lo.value[v] = lo.lowerSort(v, s)
 	case v.Reduce == nil:
-		lo.value[v] = lo.expr(ir.Substitute(v.Body, at))
+		body := ir.Substitute(v.Body, at)
+		if isSplit(at) {
+			body = ir.Simplify(body, lo.inside(ir.RowLevel))
+		}
+		lo.value[v] = lo.expr(body)
 	case lo.r.stream != nil && lo.r.stream.isScore(v), lo.r.folded != nil && v == lo.r.folded.product:
 		lo.value[v] = lo.scoresOnce(v)
 	default:

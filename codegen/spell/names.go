@@ -42,8 +42,8 @@ const keywords = `alignas alignof and asm auto bool break case catch char class 
 	Element Total Parts parts totals after_tiles block split slice slices every_tile even odd begin_k end_k next_k stage sum_line sum_at total CHUNKS TURN PART_M PART_N
 	PIECES_A PIECES_B TURNS_A TURNS_B piece tile_row tile_k values put_a put_b Sums lane_outer
 	planes taps copy_planes channel spot slot Places HaloParts HaloFMA CHANNELS COVERED PLANE
-	from any policy both part_m turn_parity inside_tile whole_k run_k run_end run_whole kept kept_at placed placed_at settled table
-	Kept TileTable TensorMap Barrier Word LANES MERGED ROOM ROWS COLUMNS RUN SLAB STAGED BLOCKS_M OWN_N OWN_N_EACH SIDES BYTES_B PARTS_N PER_LINE PER_ROW
+	from any policy both part_m turn_parity side inside_tile whole_k run_k run_end run_whole kept kept_at placed placed_at settled table
+	Kept TileTable TensorMap Barrier Word LANES MERGED ROOM ROWS COLUMNS RUN SLAB STAGED BLOCKS_M OWN_N_EACH SIDES BYTES_B PARTS_N PER_LINE PER_ROW
 	part done place ahead predecessor chain predecessor_block chain_block ends own CHAIN LOOK_BACK
 	COPIER COPIER_REGISTERS MULTIPLIER MULTIPLIERS MULTIPLIER_REGISTERS
 	BLOCK_ROWS place_of place_in listed list all room there left marks lines warps first_vector bits gathered GATHERED PARTS KEYS CHUNK_KEYS LEAST HALF WORDS low high team active end size parts places at PLACES EACH Place

@@ -207,7 +207,7 @@ func (p *partProduct) inOrder(g *ir.Graph, i int, long *ir.Range) (value *ir.Val
 	shape[dim] = p.times(g, shape[dim])
 	value = p.operand(g, shape, func(axes []*ir.Range) (*ir.Expr, *ir.Range) {
 		from := ir.Indices(axes)
-		from[dim] = numberAt(axes[dim])
+		from[dim], _ = p.numberAt(axes[dim])
 		return loadWithin(side.From, from, p.lines), axes[dim]
 	}, i)
 	at, fill := slices.Clone(side.Args), (*ir.Expr)(nil)
@@ -230,7 +230,8 @@ func (p *partProduct) computed(g *ir.Graph, i int, long *ir.Range) (value *ir.Va
 		}
 	}
 	value = p.operand(g, append(shape, long.Extent), func(axes []*ir.Range) (*ir.Expr, *ir.Range) {
-		rename := map[*ir.Range]*ir.Expr{p.depth: numberAt(axes[len(ranges)])}
+		number, _ := p.numberAt(axes[len(ranges)])
+		rename := map[*ir.Range]*ir.Expr{p.depth: number}
 		for d, r := range ranges {
 			rename[r] = axes[d].At()
 		}
@@ -239,19 +240,32 @@ func (p *partProduct) computed(g *ir.Graph, i int, long *ir.Range) (value *ir.Va
 	return value, ir.Load(value, append(at, long.At()), nil)
 }
 
-// numberAt is the index of the number to which the factor at r belongs.
-func numberAt(r *ir.Range) *ir.Expr { return ir.Apply(ir.OpFloorDiv, r.At(), ir.IntConst(partTerms)) }
+// numberAt is the index of the number to which the factor at r belongs, and of the term. The factors of all numbers to one term are
+// neighbours where their number is known: then neighbours read neighbours. Otherwise those of one number are, because a quotient by a
+// number that only the running program knows takes longer than all else.
+func (p *partProduct) numberAt(r *ir.Range) (number, term *ir.Expr) {
+	along, by := r.At(), p.depth.Extent
+	if by.Op == ir.OpConst {
+		return ir.Apply(ir.OpMod, along, by), ir.Apply(ir.OpFloorDiv, along, by)
+	}
+	by = ir.IntConst(partTerms)
+	return ir.Apply(ir.OpFloorDiv, along, by), ir.Apply(ir.OpMod, along, by)
+}
 
 // operand is a value of the given shape that holds factors of terms. number returns the number at the value's axes,
-// and the axis along which the factors of a number are neighbours.
+// and the axis along which the factors are. Behind the last term rows are padded with zeros.
 func (p *partProduct) operand(g *ir.Graph, shape []*ir.Expr, number func([]*ir.Range) (*ir.Expr, *ir.Range), side int) *ir.Value {
 	if last := len(shape) - 1; p.lines {
 		shape[last] = roundedUp(shape[last], int64(forecast.LineBytes/ir.BF16.Size()), g.Facts())
 	}
 	axes := g.NewAxes(shape)
 	x, along := number(axes)
-	term := ir.Apply(ir.OpMod, along.At(), ir.IntConst(partTerms))
-	return g.Adopt(&ir.Value{Name: p.v.Name + "_terms", Type: ir.BF16, Axes: axes, Body: factorOf(x, term, termsOf[side]),
+	_, term := p.numberAt(along)
+	body := factorOf(x, term, termsOf[side])
+	if factors := p.times(g, p.depth.Extent); p.depth.Extent.Op == ir.OpConst && along == axes[len(shape)-1] && !ir.SameSize(shape[len(shape)-1], factors) {
+		body = ir.Apply(ir.OpSelect, ir.Apply(ir.OpLt, along.At(), factors), body, ir.Num(ir.BF16, 0))
+	}
+	return g.Adopt(&ir.Value{Name: p.v.Name + "_terms", Type: ir.BF16, Axes: axes, Body: body,
 		Origin: p.v.Origin, Parts: true})
 }
 
