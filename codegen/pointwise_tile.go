@@ -2,6 +2,7 @@ package codegen
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/fusec/fusec/codegen/spell"
 	"github.com/fusec/fusec/ir"
@@ -9,7 +10,7 @@ import (
 
 // tileKernel writes a pointwise kernel in two steps. Staged reads go along the range that is contiguous in
 // memory, are transposed in registers and put into shared memory. Then every thread computes vectors of
-// the innermost range from there.
+// the innermost range from there. What is the same at all points of a short range is computed once for all of them.
 func (e *pointEmitter) tileKernel() {
 	p := e.v.Across
 	e.tileOrigin(p)
@@ -21,7 +22,11 @@ func (e *pointEmitter) tileKernel() {
 	}
 	e.tileLoads(p, tiles)
 	e.line("__syncthreads();")
-	e.chunks("TILE_M * ALONG")
+	r, unroll := repeatedRow(e.k, e.v), tileUnroll
+	if r != nil { // the text for each point is there as often
+		unroll = max(1, tileUnroll/int(r.Extent.Int))
+	}
+	e.chunks("TILE_M * ALONG", unroll)
 	e.line("const unsigned at_p = chunk / ALONG, at_q = chunk %% ALONG * VECTOR;")
 	e.line("[[maybe_unused]] const INDEX %s = origin_p + at_p;", e.ranges[p])
 	e.line("[[maybe_unused]] const INDEX first = origin_q + at_q;")
@@ -33,8 +38,45 @@ func (e *pointEmitter) tileKernel() {
 		e.line("const auto %s = %s;", e.raw(l, ".v[v]"), tileAt(tiles[l], "at_p"))
 		e.done[l] = true
 	}
+	if r != nil {
+		e.line("#pragma unroll")
+		e.open("for (int %[1]s = 0; %[1]s < %[2]s; ++%[1]s)", e.ranges[r], e.s.Expr(r.Extent))
+	}
 	e.sections()
+	if r != nil {
+		e.close()
+	}
 	e.close()
+}
+
+// mostRepeated is the most points of a range that are computed by the block that has what it reads for all of them.
+const mostRepeated = 8
+
+// repeatedRow is a range of few points around a tile on which nothing that is read depends; nil for none.
+func repeatedRow(k *ir.Kernel, v *ir.Variant) *ir.Range {
+	for _, r := range outerRows(k, v) {
+		if r.Extent.Op == ir.OpConst && r.Extent.Int <= mostRepeated && !readsAlong(v, r) {
+			return r
+		}
+	}
+	return nil
+}
+
+// readsAlong reports whether something that a variant reads depends on a range.
+func readsAlong(v *ir.Variant, r *ir.Range) (found bool) {
+	for _, root := range rootsOf(v) {
+		ir.Walk(root, func(e *ir.Expr) bool {
+			found = found || e.Op == ir.OpRead && ir.DependsOn(e, r)
+			return !found
+		})
+	}
+	return found
+}
+
+// tileRows are the ranges of rows that neither tiles nor a block's loop cover.
+func tileRows(k *ir.Kernel, v *ir.Variant) []*ir.Range {
+	repeated := repeatedRow(k, v)
+	return slices.DeleteFunc(outerRows(k, v), func(r *ir.Range) bool { return r == repeated })
 }
 
 // tileAt is a vector of a tile in shared memory. Its place is swizzled by its row, so that threads
@@ -43,11 +85,13 @@ func tileAt(tile, row string) string {
 	return fmt.Sprintf("%s[%s][at_q / VECTOR ^ (at_p / VECTOR) %% ALONG]", tile, row)
 }
 
+const tileUnroll = 8 // rounds of a thread over a tile
+
 // chunks opens a loop over the thread's share of a tile's vectors or squares. It is unrolled so
 // that many reads are under way together, but not fully for single elements, of which there are
 // more than registers hold.
-func (e *pointEmitter) chunks(count string) {
-	e.line("#pragma unroll 8")
+func (e *pointEmitter) chunks(count string, unroll int) {
+	e.line("#pragma unroll %d", unroll)
 	e.open("for (int turn = 0; turn < %s / THREADS; ++turn)", count)
 	e.line("const unsigned chunk = threadIdx.x + turn * THREADS;")
 }
@@ -63,7 +107,7 @@ func (e *pointEmitter) tileOrigin(p *ir.Range) {
 	s := e.v.Schedule
 	along := e.tiles("q", "TILE_N", e.lane.Extent, s.TileN)
 	e.line("const INDEX strip = (INDEX)blockIdx.x / %[1]s, origin_q = (INDEX)blockIdx.x %% %[1]s * TILE_N;", along)
-	outer := outerRows(e.k, e.v)
+	outer := tileRows(e.k, e.v)
 	if len(outer) == 0 {
 		e.line("const INDEX origin_p = strip * TILE_M;")
 		return
@@ -92,7 +136,7 @@ func outerRows(k *ir.Kernel, v *ir.Variant) []*ir.Range {
 
 // tileLoads reads the staged tensors in squares of a vector's length, along p, and transposes them.
 func (e *pointEmitter) tileLoads(p *ir.Range, tiles map[*ir.Local]string) {
-	e.chunks("ACROSS * ALONG")
+	e.chunks("ACROSS * ALONG", tileUnroll)
 	e.line("const unsigned at_q = chunk / ACROSS * VECTOR, at_p = chunk %% ACROSS * VECTOR;")
 	e.line("[[maybe_unused]] const INDEX %s = origin_p + at_p;", e.ranges[p])
 	whole := e.wholeTiles(p)
@@ -156,5 +200,5 @@ func tileDefines(v *ir.Variant) string {
 func tileGrid(k *ir.Kernel, v *ir.Variant) *ir.Expr {
 	s := v.Schedule
 	tiles := ir.Apply(ir.OpMul, ceilDiv(v.Across.Extent, int64(s.TileM)), ceilDiv(k.Rows[len(k.Rows)-1].Extent, int64(s.TileN)))
-	return ir.Apply(ir.OpMul, tiles, product(extents(outerRows(k, v))))
+	return ir.Apply(ir.OpMul, tiles, product(extents(tileRows(k, v))))
 }
