@@ -71,9 +71,14 @@ func (p *program) repeatedRow(r *region) (row *ir.Range, n *ir.Expr) {
 		}
 		for _, l := range p.loads[v] {
 			for _, e := range l.Args {
-				if !r.has(l.From) {
-					at = append(at, r.index(v, e, p.facts))
+				if r.has(l.From) {
+					continue
 				}
+				index := r.index(v, e, p.facts)
+				if index == nil {
+					return nil, nil
+				}
+				at = append(at, index)
 			}
 		}
 	}
