@@ -234,6 +234,13 @@ var passTable = []passCase{
 		y = reshape(exp(reshape(x, N, C / 2, 2)), N, C / 2 * 2) }`,
 		`require(C == C / 2 * 2, "reshape of x, f32[N, C], to [N, C / 2, 2] needs C == C / 2 * 2"); ` +
 			`y[i, j] = exp(x[i, j])`},
+	{"masks are multiplied in 16 bits", `@bench(N=1024) graph g(x: f32[N, 512], m: bool[N, 512]) -> (y: f32[N, N]) {
+		y = f32(x > 0.5) @ transpose(1 - f32(m)) }`,
+		`y_operand[i, j] = bf16(f32(x[i, j] > 0.5)); y_operand_2[i, j] = bf16(1.0 - f32(m[i, j])); y[i, j] = sum[k: 512] f32(y_operand[i, k]) * f32(y_operand_2[j, k])`},
+	{"numbers whose sums f32 rounds stay", `@bench(N=1024) graph g(x: i8[N, 2048], z: i8[N, 2048]) -> (y: f32[N, N]) { y = f32(x) @ transpose(f32(z)) }`,
+		`y[i, j] = sum[k: 2048] f32(x[i, k]) * f32(z[j, k])`},
+	{"numbers that bf16 rounds stay", `@bench(N=1024) graph g(x: bool[N, 512], m: bool[N, 512]) -> (y: f32[N, N]) { y = (257 * f32(x)) @ transpose(f32(m)) }`,
+		`y[i, j] = sum[k: 512] 257.0 * f32(x[i, k]) * f32(m[j, k])`},
 	{"operands of tf32 products lie along the sum", `@tf32 graph g(a: f32[M, K], b: f32[K, N]) -> (y: f32[M, N]) { y = a @ b }`,
 		`y_operand[i, j] = b[j, i]; y[i, j] = sum[k: K] a[i, k] * y_operand[j, k]`},
 	{"groups of channels get an axis", `@tf32 graph g(x: f32[1, 16, S], w: f32[32, 8, 1]) -> (y: f32[1, 32, S]) { y = conv1d(x, w, groups=2) }`,

@@ -62,6 +62,7 @@ var All = []Pass{
 	{Name: "stream", Doc: "divide by the sum of weights after the weighted sum", Run: streamWeights, On: ir.Device.TensorCores},
 	{Name: "joined", Doc: "read the parts of a concatenation where they lie, in attention of few queries", Run: readJoined, On: ir.Device.TensorCores},
 	{Name: "beside", Doc: "repeat short reductions of partial results along the axes of one that goes with them", Run: repeatBeside, On: ir.Device.TensorCores},
+	{Name: "whole-numbers", Doc: "multiply f32 in products of small whole numbers, such as masks, as the bf16 that hold them", Run: narrowWholeNumbers, On: ir.Device.TensorCores},
 	{Name: "operands", Doc: "give operands of tensor core products that are computed values of their own", Run: separateOperands, On: ir.Device.TensorCores},
 	{Name: "strided", Doc: "copy operands of 16-bit products whose rows, or the terms of whose sum, do not lie beside each other in order", Run: copyStrided, On: ir.Device.TensorCores},
 	{Name: "turn", Doc: "copy operands of 16-bit products that sum along short rows, which are no whole number of accesses", Run: turnOperands, On: ir.Device.TensorCores},
