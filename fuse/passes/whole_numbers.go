@@ -36,7 +36,7 @@ func narrowWholeNumbers(g *ir.Graph) {
 		}
 		made, factors := make([]*ir.Value, 2), make([]*ir.Expr, 2)
 		for i, side := range []*ir.Expr{a, b} {
-			value, load := operandValue(g, v, ir.Cast(side, ir.BF16).At(side.Span))
+			value, load := operandInOrder(g, v, ir.Cast(side, ir.BF16).At(side.Span))
 			made[i], factors[i] = value, ir.Cast(load, ir.F32).At(side.Span)
 		}
 		if when := wholeProduct.at(v, a, b); when != nil {
