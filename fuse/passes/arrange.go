@@ -3,37 +3,38 @@ package passes
 import (
 	"slices"
 
-	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
 
 // arrangeAxes moves axes of intermediate values next to each other where readers index them by one range.
 // Heads that attention computes as [B, H, S, D], for example, are read as [B, S, H * D] by the product
 // after it. What readers go through in order is then contiguous, so that the tensor copy engine can copy
-// it. Values that only products of f32 read by multiply-adds, which take their operands in any order, get the order of memory of what
-// they are computed from.
+// it.
 func arrangeAxes(g *ir.Graph) {
 	fixed := resultsOf(g)
-	loads, readers := map[*ir.Value][]*ir.Expr{}, map[*ir.Value][]*ir.Value{}
+	loads := map[*ir.Value][]*ir.Expr{}
 	for _, v := range g.Values {
 		for _, l := range v.Loads() {
-			loads[l.From], readers[l.From] = append(loads[l.From], l), append(readers[l.From], v)
+			loads[l.From] = append(loads[l.From], l)
 		}
 	}
 	order := map[*ir.Value][]int{}
 	for _, v := range g.Values {
-		if v.IsInput() || fixed[v] || v.Reduce != nil {
+		if v.IsInput() || fixed[v] || v.Reduce != nil || len(v.Axes) < 3 {
 			continue
 		}
 		if o := joinedLast(v, loads[v], g.Facts()); o != nil {
-			order[v] = o
-		} else if o = asRead(g, v, readers[v]); o != nil {
 			order[v] = o
 		}
 	}
 	if len(order) == 0 {
 		return
 	}
+	reorder(g, order)
+}
+
+// reorder gives values their axes in other orders, and their readers the indices.
+func reorder(g *ir.Graph, order map[*ir.Value][]int) {
 	for _, v := range g.Values {
 		v.MapExprs(func(e *ir.Expr) *ir.Expr {
 			return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
@@ -55,9 +56,6 @@ func arrangeAxes(g *ir.Graph) {
 // contiguous; nil where there are none, where loads want several orders, or where the axes are in that order already. Loads that
 // index each axis by itself go through rows in either order, as long as the last axis stays where it is.
 func joinedLast(v *ir.Value, loads []*ir.Expr, facts ir.Facts) []int {
-	if len(v.Axes) < 3 {
-		return nil
-	}
 	var order []int
 	apart := false
 	for _, l := range loads {
@@ -75,40 +73,6 @@ func joinedLast(v *ir.Value, loads []*ir.Expr, facts ir.Facts) []int {
 	}
 	if last := len(v.Axes) - 1; slices.IsSorted(order) || apart && order[last] != last {
 		return nil
-	}
-	return order
-}
-
-// asRead is the order of a value's axes in which the largest tensors that it reads lie, all of them, where products of f32 by
-// multiply-adds are all that read it; nil where it has that order already. A kernel that has rows along memory would store such a
-// value across it, element by element.
-func asRead(g *ir.Graph, v *ir.Value, readers []*ir.Value) []int {
-	byMultiplyAdds := func(p *ir.Value) bool { return form.Crosses(p) && p.Body.Type == ir.F32 && !readsThroughWindow(p) }
-	if v.Type != ir.F32 || g.TF32 || len(v.Axes) < 2 || slices.ContainsFunc(readers, func(p *ir.Value) bool { return !byMultiplyAdds(p) }) {
-		return nil
-	}
-	var order []int
-	for _, l := range ir.Loads(v.Body) {
-		switch o := axesAsRead(v, l); {
-		case len(o) < len(v.Axes): // smaller than the value
-		case order != nil && !slices.Equal(o, order):
-			return nil
-		default:
-			order = o
-		}
-	}
-	if slices.IsSorted(order) {
-		return nil
-	}
-	return order
-}
-
-// axesAsRead are the axes of a value that the indices of a load are, in the order of the load.
-func axesAsRead(v *ir.Value, l *ir.Expr) (order []int) {
-	for _, at := range l.Args {
-		if d := slices.IndexFunc(v.Axes, func(r *ir.Range) bool { return ir.DependsOn(at, r) }); d >= 0 && !slices.Contains(order, d) {
-			order = append(order, d)
-		}
 	}
 	return order
 }
