@@ -48,7 +48,7 @@ func (c *operandComputer) separate(v *ir.Value) (made []*ir.Value) {
 	if a == nil || b == nil || !allF32(a) || !allF32(b) || form.PlainLoad(a) && form.PlainLoad(b) || c.inStream(v) {
 		return nil
 	}
-	sides := [2]*ir.Expr{a, b}
+	sides, separated := [2]*ir.Expr{a, b}, false
 	for i, side := range sides {
 		if form.PlainLoad(side) || !repeatsInTiles(v, side) {
 			continue
@@ -62,9 +62,11 @@ func (c *operandComputer) separate(v *ir.Value) (made []*ir.Value) {
 		default:
 			continue
 		}
-		sides[i] = load
+		sides[i], separated = load, true
 	}
-	v.Body = ir.Apply(ir.OpMul, sides[0], sides[1]).At(v.Body.Span)
+	if separated {
+		v.Body = ir.Apply(ir.OpMul, sides[0], sides[1]).At(v.Body.Span)
+	}
 	return made
 }
 
