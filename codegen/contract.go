@@ -24,10 +24,20 @@ func rightName(i int) string {
 // along N together, so that the operands of blocks that run at a time fit the L2 cache.
 func (e *contractEmitter) tilePosition(c *ir.Contract, block string) {
 	e.line("const INDEX tiles_m = (extent_m + TILE_M - 1) / TILE_M, tiles_n = (extent_n + TILE_N - 1) / TILE_N;")
-	e.line("const INDEX tile = %s %% (tiles_m * tiles_n);", block)
+	tiles := "(tiles_m * tiles_n)"
+	if c.Symmetric {
+		tiles = "(tiles_m * (tiles_m + 1) / 2)"
+	}
+	e.line("const INDEX tile = %s %% %s;", block, tiles)
 	if len(c.Batch) > 0 {
-		e.line("const INDEX batch = %s / (tiles_m * tiles_n);", block)
+		e.line("const INDEX batch = %s / %s;", block, tiles)
 		e.take(c.Batch, "batch", append(e.every(), c.Taps...)...)
+	}
+	if c.Symmetric { // row by row, each of which begins on the diagonal
+		e.line("INDEX tile_m = 0, tile_n = tile;")
+		e.line("for (; tile_n >= tiles_n; ++tile_m) tile_n -= tiles_n - tile_m - 1;")
+		e.line("const INDEX origin_m = tile_m * TILE_M, origin_n = tile_n * TILE_N;")
+		return
 	}
 	e.line("constexpr int GROUP = 8;")
 	e.line("const INDEX group_top = tile / (GROUP * tiles_n) * GROUP, group_rows = min(tiles_m - group_top, (INDEX)GROUP);")
@@ -38,6 +48,9 @@ func (e *contractEmitter) tilePosition(c *ir.Contract, block string) {
 // contractGrid is the number of blocks: tiles, in every batch.
 func contractGrid(_ *ir.Kernel, v *ir.Variant) *ir.Expr {
 	c, s := v.Contract, v.Schedule
+	if c.Symmetric {
+		return ir.Apply(ir.OpMul, ir.Triangle(ceilDiv(product(extents(c.M)), int64(s.TileM))), product(extents(c.Batch)))
+	}
 	tiles := ir.Apply(ir.OpMul, ceilDiv(product(extents(c.M)), int64(s.TileM)), ceilDiv(product(extents(c.N)), int64(s.TileN)))
 	return ir.Apply(ir.OpMul, tiles, product(extents(c.Batch)))
 }

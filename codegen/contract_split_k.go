@@ -249,6 +249,12 @@ func (e *contractSplitK) tileEpilogue(c *ir.Contract) {
 	default:
 		e.line("__syncthreads();")
 	}
+	if c.Symmetric {
+		e.line("const INDEX straight_m = origin_m, straight_n = origin_n;")
+		e.line("#pragma unroll 1")
+		e.open("for (int mirrored = 0; mirrored < (straight_m == straight_n ? 1 : 2); ++mirrored)")
+		e.line("const INDEX origin_m = mirrored ? straight_n : straight_m, origin_n = mirrored ? straight_m : straight_n;")
+	}
 	part := ""
 	if e.splits() {
 		part = "(turn * CLUSTER + split)"
@@ -279,24 +285,45 @@ func (e *contractSplitK) tileEpilogue(c *ir.Contract) {
 	}
 	e.line("if (at_m >= extent_m || at_n >= extent_n) continue;")
 	e.line("Total total[VECTOR];")
-	switch {
-	case e.v.Schedule.Run == 0:
-		e.line("add_splits<%d>(total, &sums->at[sum_line][sum_at]);", parts)
-	case alongN:
-		e.line("add_totals<%d, true, Parts>(total, totals, sum_line, sum_at);", parts)
-	default:
-		e.line("add_totals<%d, false, Parts>(total, totals, sum_at, sum_line);", parts)
-	}
+	e.totalOf(c, alongN)
 	e.sumPlace(across.ranges, "at_"+across.name, row)
 	if !steady {
 		e.sumPlace(along.ranges, "at_"+along.name, row)
 	}
 	e.storeSums(f, row)
 	e.close()
+	if c.Symmetric {
+		e.close()
+	}
 	if e.splits() {
 		e.line("cluster_arrive(); // no block leaves while another reads its sums")
 		e.line("cluster_wait();")
 	}
+}
+
+// totalOf writes how neighbouring results get their sums. The mirrored tile's are those of the transposed one.
+func (e *contractSplitK) totalOf(c *ir.Contract, alongN bool) {
+	parts := max(1, e.v.Schedule.Cluster)
+	straight, mirrored := fmt.Sprintf("add_splits<%d>(total, &sums->at[sum_line][sum_at]);", parts), "for (int v = 0; v < VECTOR; ++v) total[v] = sums->at[sum_at + v][sum_line];"
+	if e.v.Schedule.Run > 0 {
+		totals := func(alongN bool) string {
+			if alongN {
+				return fmt.Sprintf("add_totals<%d, true, Parts>(total, totals, sum_line, sum_at);", parts)
+			}
+			return fmt.Sprintf("add_totals<%d, false, Parts>(total, totals, sum_at, sum_line);", parts)
+		}
+		straight, mirrored = totals(alongN), totals(!alongN)
+	}
+	if !c.Symmetric {
+		e.line("%s", straight)
+		return
+	}
+	e.open("if (mirrored)")
+	e.line("%s", mirrored)
+	e.close()
+	e.open("else")
+	e.line("%s", straight)
+	e.close()
 }
 
 // smallGrid is the number of blocks: splits of the tiles, in every batch.

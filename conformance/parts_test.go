@@ -47,21 +47,25 @@ var (
 
 // inPartsOnly is a program whose products of f32 are multiplied in parts whatever their sizes.
 func inPartsOnly(t *testing.T, dev *Engine, src string) (*ir.Graph, *runtime.Function) {
+	return asForLarge(t, dev, src, func(v *ir.Variant) bool {
+		return v.Schedule.Mapping == ir.WarpgroupMapping && v.Contract.InParts()
+	})
+}
+
+// asForLarge is a program that runs at any sizes as it does at large ones, where one kernel has variants of a kind.
+func asForLarge(t *testing.T, dev *Engine, src string, kind func(*ir.Variant) bool) (*ir.Graph, *runtime.Function) {
 	t.Helper()
 	p, err := fusec.CompileSource(source("g", src), fusec.Options{Arch: dev.Arch()})
 	require.NoError(t, err)
 	plan := p.Plan().At(map[string]int64{"M": 4096, "K": 4096, "N": 4096})
-	parts := 0
+	kernels := 0
 	for _, k := range plan.Kernels {
 		k.When = nil
-		isInParts := func(v *ir.Variant) bool {
-			return v.Schedule.Mapping == ir.WarpgroupMapping && v.Contract.InParts()
-		}
-		if slices.ContainsFunc(k.Variants, isInParts) {
-			parts++
+		if slices.ContainsFunc(k.Variants, kind) {
+			kernels++
 		}
 	}
-	require.Equal(t, 1, parts, "products in parts")
+	require.Equal(t, 1, kernels, "kernels of that kind")
 	for i, b := range plan.Buffers {
 		b.Index, b.When = i, nil
 	}

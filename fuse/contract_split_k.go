@@ -136,6 +136,8 @@ type splitCandidate struct {
 	byRow  bool     // threads read windows row by row
 	halo   *ir.Halo // blocks copy what the windows of the right side cover; nil where they do not
 	turned bool     // the two sides of the product are swapped
+
+	symmetric bool // the tiles below the diagonal are those above it
 }
 
 // splitCandidates lists what a product may take, in order of preference: the first candidate that fits the
@@ -170,6 +172,9 @@ func (lo splitKernel) splitCandidates(c *ir.Contract, wide bool, rival *ir.Expr)
 	enough := algebra.And(algebra.AtLeastSize(algebra.Product(lo.k.Cols), forecast.SplitKPoints), algebra.AtLeastSize(points, forecast.SplitKPoints*forecast.SplitKPoints))
 	blocks := int64(ir.ReferenceSMs)
 	multiplyAdds := c.Unit == ir.FMAUnit && c.Type == ir.F32
+	if multiplyAdds && rival == nil {
+		out = append(out, lo.symmetricChoices(c, enough, wide)...)
+	}
 	if multiplyAdds && rival == nil && wide {
 		out = append(out, lo.cutChoices(c, enough)...)
 	}
@@ -305,7 +310,7 @@ func (lo splitKernel) splitVariant(fold ir.Fold, c ir.Contract, s splitCandidate
 		v.Schedule.Cluster = s.splits
 	}
 	v.Schedule.Run = s.run
-	c.Slices = s.slices
+	c.Slices, c.Symmetric = s.slices, s.symmetric
 	if lo.isWindowed(&c) {
 		lo.windowOperands(&c)
 	}

@@ -55,7 +55,7 @@ func (pt *partition) joinPartial(r, c *region) bool {
 		return false
 	}
 	j := a.region()
-	return !a.multiplies() && a.overSameColumns(j) && a.overSameRows() && a.folds() <= mostPartials && pt.may(a.r, isAccumulated) &&
+	return !a.multiplies() && a.overSameColumns(j) && a.overSameRows() && a.folds() <= mostPartials && !a.storesAcross(j) && pt.may(a.r, isAccumulated) &&
 		pt.keepsConvex(r, c) == nil && pt.oneSum(a.r, c) == nil && a.sharesReads() && pt.take(j)
 }
 
@@ -269,6 +269,19 @@ func (a *accumulation) folds() int {
 		}
 	}
 	return n
+}
+
+// storesAcross reports whether the union would store large results along the rows that it goes through, one by one, each element to
+// a line of its own. Rows that nothing is accumulated over are turned by their block instead.
+func (a *accumulation) storesAcross(j *region) bool {
+	return slices.ContainsFunc(j.members, func(v *ir.Value) bool {
+		axes := algebra.Widened(v.Axes)
+		if !a.leaves(v, j) || len(axes) < 2 || !straysFar(a.device, a.bytes(v)) {
+			return false
+		}
+		varies := slices.ContainsFunc(axes, func(r *ir.Range) bool { return algebra.DependsOnAny(j.at[v][r], j.cols) })
+		return varies && algebra.DependsOnAny(j.at[v][axes[len(axes)-1]], j.accumulated)
+	})
 }
 
 // sharesReads reports whether most of what c reads are tensors that r reads too, or computes.

@@ -36,6 +36,11 @@ func (m *merging) crossesStates() bool {
 // strayStores is how many times longer stores take if each goes to a line of its own.
 const strayStores = 4
 
+// straysFar reports whether such stores of so many bytes take longer than a launch.
+func straysFar(device ir.Device, bytes float64) bool {
+	return strayStores*bytes/device.Bandwidth > device.Launch
+}
+
 // storesAcross reports whether one of two regions stores large results along another loop than that along which the other one
 // stores its own, or reads what it reduces although it has a result for each point of that loop. One kernel would read or store
 // across memory, and that costs more than reading their tensors once saves. Products have tiles, which are stored along either
@@ -46,7 +51,7 @@ func (m *merging) storesAcross() bool {
 	}
 	alongA, bytesA := m.storedAlong(m.a)
 	alongB, bytesB := m.storedAlong(m.b)
-	across := func(bytes float64) bool { return strayStores*bytes/m.device.Bandwidth > m.device.Launch }
+	across := func(bytes float64) bool { return straysFar(m.device, bytes) }
 	switch {
 	case len(m.b.cols) == 0 && alongB != nil:
 		if alongA != nil && (len(m.a.cols) == 0 || m.readsAlong(m.a, alongA)) {

@@ -234,6 +234,21 @@ var passTable = []passCase{
 		y = reshape(exp(reshape(x, N, C / 2, 2)), N, C / 2 * 2) }`,
 		`require(C == C / 2 * 2, "reshape of x, f32[N, C], to [N, C / 2, 2] needs C == C / 2 * 2"); ` +
 			`y[i, j] = exp(x[i, j])`},
+	{"an operand of a product in f32 is computed once", `@bench(N=65536) graph g(x: f32[N, 400], m: f32[400], w: f32[400, 500], u: f32[400, 50]) -> (y: f32[N, 500], z: f32[N, 50]) {
+		y = (x - m) @ w
+		z = (x - m) @ u }`,
+		`y_operand[i, j] = x[i, j] - m[j]; y[i, j] = sum[k: 400] y_operand[i, k] * w[k, j]; z[i, j] = sum[k: 400] y_operand[i, k] * u[k, j]`},
+	{"where products in f32 have few columns it is computed on the way", `@bench(N=65536) graph g(x: f32[N, 4000], m: f32[4000], u: f32[4000, 50]) -> (z: f32[N, 50]) { z = (x - m) @ u }`,
+		`z[i, j] = sum[k: 4000] (x[i, k] - m[k]) * u[k, j]`},
+	{"an operand in f32 is stored as it is read", `@bench(N=65536) graph g(x: f32[N, 100], z: f32[N, 120]) -> (y: f32[100, 120]) { y = transpose(x * tanh(x)) @ z }`,
+		`t[j, i] = x[j, i] * tanh(x[j, i]); y[i, j] = sum[k: N] t[k, i] * z[k, j]`},
+	{"masks are multiplied in 16 bits", `@bench(N=1024) graph g(x: f32[N, 512], m: bool[N, 512]) -> (y: f32[N, N]) {
+		y = f32(x > 0.5) @ transpose(1 - f32(m)) }`,
+		`y_operand[i, j] = bf16(f32(x[i, j] > 0.5)); y_operand_2[i, j] = bf16(1.0 - f32(m[i, j])); y[i, j] = sum[k: 512] f32(y_operand[i, k]) * f32(y_operand_2[j, k])`},
+	{"numbers whose sums f32 rounds stay", `@bench(N=1024) graph g(x: i8[N, 2048], z: i8[N, 2048]) -> (y: f32[N, N]) { y = f32(x) @ transpose(f32(z)) }`,
+		`y[i, j] = sum[k: 2048] f32(x[i, k]) * f32(z[j, k])`},
+	{"numbers that bf16 rounds stay", `@bench(N=1024) graph g(x: bool[N, 512], m: bool[N, 512]) -> (y: f32[N, N]) { y = (257 * f32(x)) @ transpose(f32(m)) }`,
+		`y[i, j] = sum[k: 512] 257.0 * f32(x[i, k]) * f32(m[j, k])`},
 	{"operands of tf32 products lie along the sum", `@tf32 graph g(a: f32[M, K], b: f32[K, N]) -> (y: f32[M, N]) { y = a @ b }`,
 		`y_operand[i, j] = b[j, i]; y[i, j] = sum[k: K] a[i, k] * y_operand[j, k]`},
 	{"groups of channels get an axis", `@tf32 graph g(x: f32[1, 16, S], w: f32[32, 8, 1]) -> (y: f32[1, 32, S]) { y = conv1d(x, w, groups=2) }`,

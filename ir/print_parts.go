@@ -73,6 +73,9 @@ func (p *variantPrinter) contract(c *Contract) {
 	}
 	p.named("width", c.Width)
 	p.named("slices", c.Slices)
+	if c.Symmetric {
+		p.note("  symmetric, tiles below the diagonal are those above it")
+	}
 	for _, n := range c.Taps {
 		p.named("taps", n)
 	}

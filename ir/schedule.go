@@ -187,6 +187,11 @@ type Contract struct {
 	// that come last add them in the order of the slices. nil where a block has all columns.
 	Slices *Expr
 
+	// Symmetric, of SplitKMapping with square tiles and without Cluster, says that both sides are the same tensor read in the same
+	// way, so that sums at (m, n) and (n, m) are equal. There are blocks for the tiles on and above the diagonal alone, which store
+	// what follows the sums at both places.
+	Symmetric bool
+
 	// Taps, of windows of SplitKMapping and WarpgroupMapping, is the number of points of each column range but the
 	// innermost, over the batch; the other points are absent. nil if none are. With NoTaps, all may be.
 	Taps   []*Expr
@@ -525,4 +530,9 @@ const mmaFragment = 16
 func (s Schedule) AttendWarps() (queries, keys int) {
 	queries = max(1, s.TileM/mmaFragment)
 	return queries, max(1, s.Threads/32/queries)
+}
+
+// Triangle is the number of tiles on and above the diagonal of n times n.
+func Triangle(n *Expr) *Expr {
+	return Apply(OpFloorDiv, Apply(OpMul, n, Apply(OpAdd, n, IntConst(1))), IntConst(2))
 }

@@ -130,7 +130,7 @@ func (x *explainer) productRate(v *ir.Variant) float64 {
 	if t != ir.Invalid && x.device.Warpgroups() && !onWarpgroups(v) {
 		rate /= slower
 	}
-	return x.windowRate(v, rate)
+	return x.windowRate(v, x.multiplyAddRate(v, rate))
 }
 
 // windowRate is the operations a second of a window's places, of so many where all places of its tiles are inside and

@@ -179,14 +179,31 @@ func TestExplainJSON(t *testing.T) {
 // TestExplainProducts: products take the time of what multiplies them: f32 takes longer
 // than tf32, and that twice as long as 16 bits; on an H200, 66.9 TFLOP/s of f32 by threads.
 func TestExplainProducts(t *testing.T) {
+	const n = 8448 // 33 tiles of 128 x 128 for each multiprocessor
 	seconds := func(src string) float64 {
-		return *Explain(t, src, explain.Options{Sizes: map[string]int64{"N": 8192}}).Fused.Seconds
+		return *Explain(t, src, explain.Options{Sizes: map[string]int64{"N": n}}).Fused.Seconds
 	}
 	const src = "graph g(a: T[N, N], b: T[N, N]) -> (y: T[N, N]) { y = a @ transpose(b) }"
 	half, single := seconds(strings.ReplaceAll(src, "T[", "bf16[")), seconds("@onekernel "+strings.ReplaceAll(src, "T[", "f32["))
 	tf32 := seconds("@tf32 " + strings.ReplaceAll(src, "T[", "f32["))
 	assert.InEpsilon(t, 2*half, tf32, 0.01)
-	assert.InEpsilon(t, 2*8192.0*8192*8192/66.9e12, single, 0.01)
+	assert.InEpsilon(t, 2*float64(n)*n*n/66.9e12, single, 0.01)
+}
+
+// TestExplainTiles: products by multiply-adds take the time of whole tiles, of the multiprocessor that has most of them; of a
+// symmetric product these are little more than half.
+func TestExplainTiles(t *testing.T) {
+	for _, c := range []struct {
+		src     string
+		m, n, k float64 // of the tiles of one multiprocessor in the place of all
+	}{
+		{"graph g(a: f32[60000, 784], b: f32[60000, 784]) -> (y: f32[784, 784]) { y = transpose(a) @ b }", 64, 3 * 128, 20000},
+		{"graph g(a: f32[60000, 784]) -> (y: f32[784, 784]) { y = transpose(a) @ a }", 128, 2 * 128, 60000.0 / 9},
+		{"graph g(a: f32[500000, 123], b: f32[500000, 123]) -> (y: f32[123, 123]) { y = transpose(a) @ b }", 128, 2 * 128, 500000.0 / 264},
+	} {
+		x := Explain(t, c.src, explain.Options{})
+		assert.InEpsilon(t, 2*c.m*c.n*c.k*132/66.9e12, *x.Fused.Seconds, 0.03, c.src)
+	}
 }
 
 // A product is one operation of multiply-adds, on tensor cores where the type allows it.

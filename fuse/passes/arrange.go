@@ -30,6 +30,11 @@ func arrangeAxes(g *ir.Graph) {
 	if len(order) == 0 {
 		return
 	}
+	reorder(g, order)
+}
+
+// reorder gives values their axes in other orders, and their readers the indices.
+func reorder(g *ir.Graph, order map[*ir.Value][]int) {
 	for _, v := range g.Values {
 		v.MapExprs(func(e *ir.Expr) *ir.Expr {
 			return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {

@@ -1,6 +1,9 @@
 package passes
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/fuse/forecast"
 	"github.com/fusec/fusec/fuse/form"
@@ -45,12 +48,40 @@ func separate(g *ir.Graph, v *ir.Value, sizes map[string]int64) (made []*ir.Valu
 // operandValue makes a value of one side of a product, over the ranges that the side depends on, those of
 // the sum last, and returns it with the load that replaces the side.
 func operandValue(g *ir.Graph, v *ir.Value, inner *ir.Expr) (value *ir.Value, load *ir.Expr) {
-	free, shape, rename := ir.FreeRanges(inner), []*ir.Expr(nil), map[*ir.Range]*ir.Expr{}
-	var ranges []*ir.Range
+	return operandOver(g, v, inner, rangesIn(v, inner))
+}
+
+// operandInOrder does the same with the ranges in the order of memory of the largest tensor that the side reads: the value is then
+// stored as that tensor is read.
+func operandInOrder(g *ir.Graph, v *ir.Value, inner *ir.Expr) (value *ir.Value, load *ir.Expr) {
+	ranges, sizes := rangesIn(v, inner), algebra.DefaultSizes(g)
+	if loads := ir.Loads(inner); len(loads) > 0 {
+		largest := slices.MaxFunc(loads, func(a, b *ir.Expr) int {
+			return cmp.Compare(algebra.PointsAt(algebra.RangesOf(ir.FreeRanges(a)), sizes), algebra.PointsAt(algebra.RangesOf(ir.FreeRanges(b)), sizes))
+		})
+		place := func(r *ir.Range) int {
+			return slices.IndexFunc(largest.Args, func(at *ir.Expr) bool { return ir.DependsOn(at, r) })
+		}
+		slices.SortStableFunc(ranges, func(a, b *ir.Range) int { return cmp.Compare(place(a), place(b)) })
+	}
+	return operandOver(g, v, inner, ranges)
+}
+
+// rangesIn are the axes of a product and the ranges of its sum, in this order, that an expression depends on.
+func rangesIn(v *ir.Value, inner *ir.Expr) (ranges []*ir.Range) {
+	free := ir.FreeRanges(inner)
 	for _, r := range algebra.AllRanges(v) {
 		if free[r] {
-			ranges, shape = append(ranges, r), append(shape, r.Extent)
+			ranges = append(ranges, r)
 		}
+	}
+	return ranges
+}
+
+func operandOver(g *ir.Graph, v *ir.Value, inner *ir.Expr, ranges []*ir.Range) (value *ir.Value, load *ir.Expr) {
+	shape, rename := []*ir.Expr(nil), map[*ir.Range]*ir.Expr{}
+	for _, r := range ranges {
+		shape = append(shape, r.Extent)
 	}
 	axes := g.NewAxes(shape)
 	for d, r := range ranges {
