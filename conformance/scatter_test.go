@@ -262,7 +262,8 @@ func TestScattersBySize(t *testing.T) {
 		{1024, 1024, 256, ir.ScatterOnceMapping}, {4096, 100000, 1000, ir.ScatterOnceMapping},
 		{4097, 1024, 256, ir.ScatterBinsMapping}, {131072, 131072, 1024, ir.ScatterBinsMapping},
 		{5000, 1 << 24, 64, ir.ScatterBinsMapping}, {1 << 24, 1 << 20, 64, ir.ScatterBinsMapping},
-		{131072, 1000, 1024, ir.ScatterMapping}, {1 << 20, 50257, 1, ir.HistogramMapping}, {100, 100, 8, ir.FlatMapping},
+		{131072, 1000, 1024, ir.ScatterMapping}, {1 << 20, 50257, 1, ir.ScatterBinsMapping},
+		{1 << 20, 1024, 1, ir.HistogramMapping}, {100, 100, 8, ir.FlatMapping},
 	} {
 		sizes := map[string]int64{"N": c.n, "V": c.v, "D": c.d}
 		assert.Equal(t, c.want, scheduleAt(t, p, sizes).Mapping, "%v", sizes)
