@@ -111,7 +111,7 @@ func TestScatters(t *testing.T) {
 			size [3]int
 			keys []string
 		}{
-			{{[3]int{70, 1900, 33}, []string{"any", "one"}}, {[3]int{140, 4200, 33}, []string{"few"}}},
+			{{[3]int{70, 1900, 33}, []string{"any", "one"}}, {[3]int{140, 4200, 33}, []string{"few"}}, {[3]int{17000, 4200, 2}, []string{"any", "few"}}},
 			{{[3]int{140, 900, 36}, []string{"any"}}, {[3]int{135, 4195, 36}, []string{"one", "any"}}, {[3]int{30, 4200, 64}, []string{"any", "one"}}},
 		}[i] {
 			if i == 1 && !inFull() {
