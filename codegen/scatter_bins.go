@@ -16,8 +16,11 @@ const (
 	binSlice = 512 // least columns of a slice, if a tile has several
 )
 
-// binCounters is the counters of a launch ahead of those of the bins, as in scatter_bins.cuh.
-const binCounters = 16
+// binCounters is the counters of a launch ahead of those of the bins, which are so far apart, as in scatter_bins.cuh.
+const (
+	binCounters = 16
+	binApart    = 8
+)
 
 // binChunk is the keys that a thread reads in a chunk, as in scatter_bins.cuh.
 const binChunk = 2
@@ -144,7 +147,7 @@ func binOwn(k *ir.Kernel, v *ir.Variant) workspace {
 	} {
 		bytes = ir.Apply(ir.OpAdd, bytes, more)
 	}
-	return workspace{counters: ir.Apply(ir.OpAdd, tiles, ir.IntConst(binCounters)), bytes: bytes}
+	return workspace{counters: ir.Apply(ir.OpAdd, times(tiles, binApart), ir.IntConst(binCounters)), bytes: bytes}
 }
 
 // partBytes is the size of a table of partial results.

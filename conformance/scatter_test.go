@@ -111,7 +111,7 @@ func TestScatters(t *testing.T) {
 			size [3]int
 			keys []string
 		}{
-			{{[3]int{70, 1900, 33}, []string{"any", "one"}}, {[3]int{140, 4200, 33}, []string{"few"}}},
+			{{[3]int{70, 1900, 33}, []string{"any", "one"}}, {[3]int{140, 4200, 33}, []string{"few"}}, {[3]int{17000, 4200, 2}, []string{"any", "few"}}},
 			{{[3]int{140, 900, 36}, []string{"any"}}, {[3]int{135, 4195, 36}, []string{"one", "any"}}, {[3]int{30, 4200, 64}, []string{"any", "one"}}},
 		}[i] {
 			if i == 1 && !inFull() {
@@ -262,7 +262,8 @@ func TestScattersBySize(t *testing.T) {
 		{1024, 1024, 256, ir.ScatterOnceMapping}, {4096, 100000, 1000, ir.ScatterOnceMapping},
 		{4097, 1024, 256, ir.ScatterBinsMapping}, {131072, 131072, 1024, ir.ScatterBinsMapping},
 		{5000, 1 << 24, 64, ir.ScatterBinsMapping}, {1 << 24, 1 << 20, 64, ir.ScatterBinsMapping},
-		{131072, 1000, 1024, ir.ScatterMapping}, {1 << 20, 50257, 1, ir.HistogramMapping}, {100, 100, 8, ir.FlatMapping},
+		{131072, 1000, 1024, ir.ScatterMapping}, {1 << 20, 50257, 1, ir.ScatterBinsMapping},
+		{1 << 20, 1024, 1, ir.HistogramMapping}, {100, 100, 8, ir.FlatMapping},
 	} {
 		sizes := map[string]int64{"N": c.n, "V": c.v, "D": c.d}
 		assert.Equal(t, c.want, scheduleAt(t, p, sizes).Mapping, "%v", sizes)

@@ -17,18 +17,13 @@ import (
 // sums and histograms have this form. Computed as written, each row reads all columns. The scatter
 // mappings read each key once for many places, and each column only for the place that it goes to.
 
-// Figures of the scatter mapping. Costs are in units of 10 fs, on a busy H200. Computed as written, the
-// condition of a row on a column costs 15. The conditions of all rows on a column cost at least 2000000,
-// which is the time with few threads. A key costs 110000 each time that a block reads it.
+// Figures of the scatter mappings.
 const (
-	scatterThreads   = 256
-	scatterBlocks    = forecast.ScatterBlocks // blocks on a multiprocessor, at 64 registers a thread
-	scatterCondition = 15
-	scatterColumn    = 2000000
-	scatterKey       = 110000
-	scatterOnce      = 4096 // most columns whose keys a block reads at once
-	scatterParts     = 2    // vectors of a thread for more columns than that
-	scatterWords     = 32   // most registers of a thread for running values; for more than half of these, half as many blocks
+	scatterThreads = 256
+	scatterBlocks  = forecast.ScatterBlocks // blocks on a multiprocessor, at 64 registers a thread
+	scatterOnce    = forecast.ScatterOnce   // most columns whose keys a block reads at once
+	scatterParts   = 2                      // vectors of a thread for more columns than that
+	scatterWords   = 32                     // most registers of a thread for running values; for more than half of these, half as many blocks
 )
 
 // With more words of running values for each element than scatterMany, a thread has one vector at a time.
@@ -45,12 +40,16 @@ type scatterShape struct{ places, threads, vectors, columns int }
 // that give each multiprocessor of a large GPU a block.
 var (
 	onceShapes = []scatterShape{{64, 512, 1, 0}, {8, 512, 33, 0}, {8, 256, 1, 0}}
-	binShapes  = []scatterShape{{32, 256, 1, 2}, {8, 256, 1, forecast.ScatterBinned}}
+	binShapes  = []scatterShape{{forecast.BinPlaces, 256, 1, 2}, {forecast.BinFew, 256, 1, forecast.ScatterBinned}}
 )
 
 // narrowBins are for lanes of up to narrowVectors vectors. Blocks of eight places would leave most of
 // their threads idle there. They are taken where each multiprocessor of a large GPU has a block.
-var narrowBins = scatterShape{32, 256, 1, forecast.ScatterBinned}
+var narrowBins = scatterShape{forecast.BinPlaces, 256, 1, forecast.ScatterBinned}
+
+// shortBins are for few lanes and few columns a place: fewer blocks then wait for their turn. They are taken where each
+// multiprocessor of a large GPU has a block.
+var shortBins = scatterShape{forecast.BinMany, 256, 1, forecast.BinColumns}
 
 const narrowVectors = 32
 
@@ -157,11 +156,12 @@ func (lo scatterKernel) scatterTiles(sections []*ir.Section, tiles []int) []*ir.
 // scattersOnce makes the bodies for few columns, whose keys a block reads at once.
 func (lo scatterKernel) scattersOnce(sections []*ir.Section) []*ir.Variant {
 	var out []*ir.Variant
-	when := algebra.And(lo.scatterPays(), algebra.AtMostSize(algebra.Product(lo.k.Cols), scatterOnce))
+	s := lo.scatter(sections[0].Folds)
+	few, sizes := algebra.AtMostSize(algebra.Product(lo.k.Cols), scatterOnce), lo.scatterSizes(s)
 	for i, shape := range onceShapes {
-		own := when
+		own := algebra.And(lo.scatterPays(sizes.Once(shape.places)), few)
 		if i == 0 {
-			own = algebra.And(own, algebra.AtLeastSize(lo.scatter(sections[0].Folds).To.Extent, int64(ir.ReferenceSMs*shape.places)))
+			own = algebra.And(own, algebra.AtLeastSize(s.To.Extent, int64(ir.ReferenceSMs*shape.places)))
 		}
 		out = append(out, lo.scatterShaped(sections, own, shape, ir.Schedule{Mapping: ir.ScatterOnceMapping,
 			Items: scatterOnce / shape.threads, MinBlocks: 1})...)
@@ -176,11 +176,14 @@ func (lo scatterKernel) scatterBins(sections []*ir.Section) []*ir.Variant {
 	to, cols := s.To.Extent, algebra.Product(lo.k.Cols)
 	bodies := func(shape scatterShape, own *ir.Expr) {
 		when := ir.Apply(ir.OpLe, cols, scaledSize(to, int64(shape.columns)))
-		when = algebra.And(algebra.And(lo.scatterPays(), algebra.AtLeastSize(cols, scatterOnce)), when)
+		when = algebra.And(algebra.And(lo.scatterWork(), algebra.AtLeastSize(cols, scatterOnce)), when)
 		out = append(out, lo.scatterShaped(sections, algebra.And(when, own), shape, ir.Schedule{Mapping: ir.ScatterBinsMapping,
 			MinBlocks: scatterBlocks, Unroll: scatterParts})...)
 	}
-	narrow := algebra.AtMostSize(algebra.Product(s.Lanes(lo.k.Rows)), int64(narrowVectors*lo.vector()))
+	lanes := algebra.Product(s.Lanes(lo.k.Rows))
+	short := algebra.AtMostSize(lanes, forecast.BinLanes)
+	bodies(shortBins, algebra.And(short, algebra.AtLeastSize(to, int64(ir.ReferenceSMs*shortBins.places))))
+	narrow := algebra.AtMostSize(lanes, int64(narrowVectors*lo.vector()))
 	bodies(narrowBins, algebra.And(narrow, algebra.AtLeastSize(to, int64(ir.ReferenceSMs*narrowBins.places))))
 	for _, shape := range binShapes {
 		bodies(shape, nil)
@@ -230,17 +233,30 @@ func (lo scatterKernel) scatterBodies(sections []*ir.Section, s *ir.Scatter, whe
 	return out
 }
 
-// scatterPays is the condition that there are so many rows and columns that searching for the matching
-// ones pays.
-func (lo scatterKernel) scatterPays() *ir.Expr {
+// scatterWork is the condition that there are so many rows and columns that searching for the matching ones pays. Blocks with bins
+// are then faster than any loop, for they have many columns.
+func (lo scatterKernel) scatterWork() *ir.Expr {
 	work := ir.Apply(ir.OpMul, algebra.Product(lo.k.Rows), algebra.Product(lo.k.Cols))
 	return algebra.AtLeastSize(ir.Simplify(work, ir.Facts{}), forecast.ScatterWork)
+}
+
+// scatterPays is the condition that a mapping in which a column takes so many picoseconds is faster than a loop in which rows look
+// at all columns.
+func (lo scatterKernel) scatterPays(column *ir.Expr) *ir.Expr {
+	written := lo.scatterSizes(lo.scatter(lo.folds)).Written()
+	return algebra.And(lo.scatterWork(), ir.Simplify(ir.Apply(ir.OpLe, column, written), ir.Facts{}))
+}
+
+// scatterSizes is what estimates go by.
+func (lo scatterKernel) scatterSizes(s *ir.Scatter) forecast.Scatter {
+	return forecast.Scatter{Batch: algebra.Product(s.Batch), To: s.To.Extent, Lanes: algebra.Product(s.Lanes(lo.k.Rows)), Columns: algebra.Product(lo.k.Cols)}
 }
 
 // scatterTile makes the bodies for blocks of so many places.
 func (lo scatterKernel) scatterTile(sections []*ir.Section, places int) []*ir.Variant {
 	s := lo.scatter(sections[0].Folds)
-	when := lo.worthScatter(s, places)
+	when := algebra.And(algebra.AtLeastSize(s.To.Extent, int64(places)), lo.scatterPays(lo.scatterSizes(s).Lists(places)))
+	when = algebra.And(when, algebra.AtMostSize(s.To.Extent, form.PlacesMost))
 	if places > slices.Min(forecast.ScatterTiles) {
 		to, rows := s.To.Extent, algebra.Product(append(slices.Clone(s.Batch), s.To))
 		when = algebra.And(when, algebra.AtLeastSize(rows, int64(ir.ReferenceSMs*places)))
@@ -248,20 +264,6 @@ func (lo scatterKernel) scatterTile(sections []*ir.Section, places int) []*ir.Va
 	}
 	return lo.scatterBodies(sections, s, when, ir.Schedule{Mapping: ir.ScatterMapping, Threads: scatterThreads,
 		MinBlocks: scatterBlocks, TileM: places, Unroll: scatterParts})
-}
-
-// worthScatter is the condition that reading the keys costs less than evaluating a condition for each
-// row and column. A block reads the keys to list its columns. If the list has no room for all, it reads
-// them once more to count, and once for each further list.
-func (lo scatterKernel) worthScatter(s *ir.Scatter, places int) *ir.Expr {
-	to := s.To.Extent
-	lists := ir.Apply(ir.OpFloorDiv, scaledSize(algebra.Product(lo.k.Cols), int64(places)), scaledSize(to, forecast.ScatterListed))
-	keys := scaledSize(ir.Apply(ir.OpAdd, lists, ir.IntConst(2)), scatterKey)
-	rows := algebra.Product(lo.k.Rows)
-	written := ir.Apply(ir.OpMax, scaledSize(rows, scatterCondition), ir.IntConst(scatterColumn))
-	worth := ir.Simplify(ir.Apply(ir.OpLe, keys, written), ir.Facts{})
-	worth = algebra.And(worth, lo.scatterPays())
-	return algebra.And(algebra.And(algebra.AtLeastSize(to, int64(places)), worth), algebra.AtMostSize(to, form.PlacesMost))
 }
 
 // scaledSize is a size times a factor.

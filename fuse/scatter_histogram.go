@@ -13,32 +13,47 @@ import (
 // folds each column into them as soon as it is read. The columns are cut into chunks, so that there are
 // enough blocks.
 
-// Figures of the histogram mapping.
-const (
-	histogramThreads = 128
-	histogramMany    = 1 << 18 // with more rows than this a block takes twice as many, so that fewer blocks read all keys
-)
+const histogramThreads = 128
 
-// histograms makes the bodies for places whose key few rows share.
+// histograms makes the bodies for places whose key few rows share, where the estimate says that no other mapping is faster.
 func (lo scatterKernel) histograms(sections []*ir.Section) []*ir.Variant {
 	s := lo.scatter(sections[0].Folds)
 	lanes, to := algebra.Product(s.Lanes(lo.k.Rows)), s.To.Extent
 	when := algebra.And(algebra.AtLeastSize(lanes, 1), algebra.AtMostSize(lanes, forecast.HistogramLanes))
 	when = algebra.And(when, algebra.And(algebra.AtLeastSize(to, forecast.HistogramPlaces), algebra.AtMostSize(to, math.MaxInt32)))
-	when = algebra.And(when, lo.scatterPays())
 	bytes := 0
 	for _, f := range sections[0].Folds {
 		bytes += forecast.RunningBytes(f.Op, f.Result.Type)
 	}
-	many := algebra.And(when, algebra.AtLeastSize(ir.Simplify(ir.Apply(ir.OpMul, to, lanes), ir.Facts{}), histogramMany))
-	tile := func(rows int, when *ir.Expr) []*ir.Variant {
+	many := algebra.AtLeastSize(ir.Simplify(ir.Apply(ir.OpMul, to, lanes), ir.Facts{}), forecast.HistogramMany)
+	tile := func(rows int, own *ir.Expr) []*ir.Variant {
+		own = algebra.And(algebra.And(own, when), lo.fastHistogram(s, rows))
 		return lo.aligned(along{sections: sections, lane: nil, vector: 1}, false, func(vector int) (ir.Schedule, *ir.Expr) {
-			return ir.Schedule{Mapping: ir.HistogramMapping, Threads: histogramThreads, Vector: vector, TileM: rows}, when
+			return ir.Schedule{Mapping: ir.HistogramMapping, Threads: histogramThreads, Vector: vector, TileM: rows}, own
 		})
 	}
-	out := append(tile(2*forecast.RunningRows(bytes), many), tile(forecast.RunningRows(bytes), when)...)
+	out := append(tile(2*forecast.RunningRows(bytes), many), tile(forecast.RunningRows(bytes), nil)...)
 	for _, v := range out {
 		v.Scatter = lo.scatter(v.Sections[0].Folds)
 	}
 	return out
+}
+
+// fastHistogram is the condition that running values of so many rows in a block are faster than a loop over all columns, and than
+// bins where there are any.
+func (lo scatterKernel) fastHistogram(s *ir.Scatter, rows int) *ir.Expr {
+	sizes := lo.scatterSizes(s)
+	when := lo.scatterPays(sizes.Histogram(rows))
+	if len(s.Batch) > 0 {
+		return when
+	}
+	faster := ir.Apply(ir.OpLe, sizes.Histogram(rows), sizes.Binned())
+	for _, unbinned := range []*ir.Expr{
+		algebra.AtMostSize(sizes.Columns, forecast.ScatterOnce-1),
+		algebra.AtMostSize(sizes.To, int64(forecast.BinFew-1)),
+		ir.Apply(ir.OpLt, scaledSize(sizes.To, forecast.ScatterBinned), sizes.Columns),
+	} {
+		faster = ir.Apply(ir.OpOr, faster, unbinned)
+	}
+	return algebra.And(when, ir.Simplify(faster, ir.Facts{}))
 }

@@ -51,16 +51,16 @@ var scatters = []struct{ name, src, want string }{
 		y[v: V, d: D] = sum[k: K where at[k] / 2 == v] x[k, d] }`, "columns go to v = at_2 / 2"},
 	{"first", `graph g(z: bool[V], at: i32[K], x: f32[K, D]) -> (y: i64[V, D]) {
 		y[v: V, d: D] = argmax[k: K where at[k] == v] x[k, d] }`, "columns go to v = at_2"},
-	{"counts of chunks", `graph g(z: bool[V], at: i32[K]) -> (y: i64[V]) { y = bincount(at, dim(z, 0)) }`,
+	{"counts of chunks", `@bench(K=1048576) graph g(z: bool[V], at: i32[K]) -> (y: i64[V]) { y = bincount(at, dim(z, 0)) }`,
 		"columns go to j = at_2 where i * (K / max(1, min(K / 1024 + 1, 1056 / (V / 2048 + 1)))) + i + j < K"},
-	{"counts of two ranges in chunks", `@bench(K=512) graph g(z: bool[V], at: i32[3, K, 8], w: f32[3, K]) -> (y: f32[3, V], s: f32[3, K]) {
+	{"counts of two ranges in chunks", `@bench(K=65536, V=256) graph g(z: bool[V], at: i32[3, K, 8], w: f32[3, K]) -> (y: f32[3, V], s: f32[3, K]) {
 		y[b: 3, v: V] = sum[k: K, l: 8] f32(at[b, k, l] == v)
 		s[b, k] = w[b, k] * y[b, 0] }`,
 		"columns go to k = at_2 where i * ((K - 1) / max(1, min(1056 / (V / 4096 * 3 + 3), min(K / 128 + 1, K)))) * 8 + i * 8 + kl < K * 8"},
-	{"few lanes in chunks", `@bench(D=3) graph g(z: bool[V], at: i32[K], x: bf16[K, D]) -> (y: bf16[V, D]) {
+	{"few lanes in chunks", `@bench(D=3, K=1048576, V=512) graph g(z: bool[V], at: i32[K], x: bf16[K, D]) -> (y: bf16[V, D]) {
 		y[v: V, d: D] = min[k: K where at[k] == v] x[k, d] }`,
 		"columns go to j = at_2 where i * (K / max(1, min(K / 1024 + 1, 1056 / (D * V / 4096 + 1)))) + i + k < K"},
-	{"batches in chunks", `@bench(B=2) graph g(z: bool[V], at: i32[B, K], x: f32[B, K]) -> (y: f32[B, V]) {
+	{"batches in chunks", `@bench(B=2, K=262144) graph g(z: bool[V], at: i32[B, K], x: f32[B, K]) -> (y: f32[B, V]) {
 		y[b: B, v: V] = sum[k: K where at[b, k] == v] x[b, k] }`,
 		"columns go to k = at_2 where i * (K / max(1, min(K / 1024 + 1, 1056 / (V / 4096 * B + B)))) + i + k < K"},
 	{"floats", `graph g(z: bool[V], at: f32[K], x: f32[K, D]) -> (y: f32[V, D]) {

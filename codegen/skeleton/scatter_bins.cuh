@@ -11,14 +11,15 @@ constexpr unsigned CHUNK_KEYS = KEYS * THREADS; // keys of a chunk
 constexpr int COLUMN_BITS = 48;                 // bits for the column in a word of a bin; the place in the tile is above
 static_assert(PLACES <= 1 << (64 - COLUMN_BITS), "places above columns");
 
-// The counters of a launch. Those of the bins follow from BINS on.
+// The counters of a launch. Those of the bins follow from BINS on, each in a sector of its own: additions to one sector wait for
+// each other.
 enum {
     CHUNKS_TAKEN, CHUNKS_DONE, // chunks; then the plan for crowded tiles is done, and then blocks
     CROWDED,                   // crowded tiles
     SORTS_TAKEN, SORTS_DONE,   // chunks whose columns of crowded tiles are being put in order
     SLICES, SLICES_TAKEN, SLICES_DONE, PARTIALS, // slices of crowded tiles, and those that end in partial results
     MERGES, MERGES_TAKEN,      // crowded tiles with partial results, and places of these
-    BINS = 16
+    BINS = 16, APART = 8
 };
 
 // A crowded tile, its columns, the first of its slices, and of its partial results. Slices have from SLICE to twice as
@@ -43,6 +44,7 @@ struct Bins {
         chunks = (unsigned)((columns_ + CHUNK_KEYS - 1) / CHUNK_KEYS);
         tiles = (places_ + PLACES - 1) / PLACES;
     }
+    DEVICE unsigned *counter_of(INDEX tile) const { return counters + BINS + (long long)tile * APART; }
     DEVICE int places_of(INDEX tile) const { return (int)min(places - tile * PLACES, (INDEX)PLACES); }
     // The columns of crowded tiles, sorted by place within each chunk, and how many they are in each.
     DEVICE unsigned long long *sorted_words() const { return words + (((long long)tiles * room + 1) & ~1ll); } // whole accesses of 16 bytes
@@ -85,7 +87,7 @@ template <class Place> DEVICE void fill_bins(const Bins &b, INDEX base, Place pl
     for (int u = 0; u < KEYS; ++u) {
         same[u] = __match_any_sync(0xffffffffu, place[u] >= 0 ? (int)(place[u] / PLACES) : -1);
         const bool counts = place[u] >= 0 && __ffs(same[u]) - 1 == threadIdx.x % 32;
-        at[u] = counts ? atomicAdd(b.counters + BINS + place[u] / PLACES, (unsigned)__popc(same[u])) : 0;
+        at[u] = counts ? atomicAdd(b.counter_of(place[u] / PLACES), (unsigned)__popc(same[u])) : 0;
     }
 #pragma unroll
     for (int u = 0; u < KEYS; ++u) {
@@ -105,7 +107,7 @@ DEVICE void plan_slices(const Bins &b) {
     const int lane = threadIdx.x % 32;
     for (unsigned i = threadIdx.x / 32; i < crowded; i += WARPS) {
         const int tile = fresh(&b.crowded_tiles()[i].tile);
-        Crowded own{tile, (int)fresh(b.counters + BINS + tile), 0, 0};
+        Crowded own{tile, (int)fresh(b.counter_of(tile)), 0, 0};
         const unsigned slices = own.slice_count();
         unsigned first = 0;
         if (lane == 0) {

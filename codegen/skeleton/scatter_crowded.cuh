@@ -45,7 +45,7 @@ template <class Place> DEVICE void sort_crowded(Listed &s, const Bins &b, Place 
         for (int u = 0; u < KEYS; ++u) {
             const int own = u * THREADS + threadIdx.x;
             const INDEX place = place_at((INDEX)(chunk * CHUNK_KEYS) + own, b.columns, place_in);
-            if (place >= 0 && fresh(b.counters + BINS + place / PLACES) > (unsigned)b.room)
+            if (place >= 0 && fresh(b.counter_of(place / PLACES)) > (unsigned)b.room)
                 words[atomicAdd(&s.shared, 1)] = (unsigned long long)place << 16 | own;
         }
         __syncthreads();
@@ -129,7 +129,7 @@ DEVICE void leave_launch(const Bins &b) {
     }
     __syncthreads();
     if (!last) return;
-    for (INDEX i = threadIdx.x; i < b.tiles; i += THREADS) b.counters[BINS + i] = 0;
+    for (INDEX i = threadIdx.x; i < b.tiles; i += THREADS) *b.counter_of(i) = 0;
     if (threadIdx.x < BINS && threadIdx.x != CHUNKS_DONE) b.counters[threadIdx.x] = 0;
 }
 
@@ -137,7 +137,7 @@ DEVICE void leave_launch(const Bins &b) {
 // first job. Returns whether there are crowded tiles.
 template <class Place> DEVICE bool first_job(Listed &s, const Bins &b, Place place_in, Job &job) {
     const bool crowded = share_keys(b, place_in);
-    unsigned *const count = b.counters + BINS + blockIdx.x;
+    unsigned *const count = b.counter_of((INDEX)blockIdx.x);
     const unsigned found = fresh(count);
     const bool skips = found > (unsigned)b.room;
     if (threadIdx.x == 0) job = Job{(INDEX)blockIdx.x, 0, skips ? 0 : b.places_of((INDEX)blockIdx.x), skips ? 0 : (int)found, -1, 0, false};

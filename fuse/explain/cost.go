@@ -21,6 +21,7 @@ type tally struct {
 	products    float64 // operations of matrix products, two for each multiply-add
 	rate        float64 // of product operations, a second
 	seconds     float64 // of kernels that were added
+	finding     float64 // seconds in which scatters find what goes where
 	unknown     bool    // some amount depends on a symbol without a size
 	accumulated bool    // seconds holds the time of every kernel already
 	work        []Work  // the same flops, special functions and products, over symbols
@@ -190,7 +191,7 @@ func (x *explainer) total(t *tally) Total {
 		return out
 	}
 	if !t.accumulated && t.kernels > 0 {
-		t.seconds = x.device.Time(float64(*out.Read.Bytes)+float64(*out.Written.Bytes), t.flops, t.special)
+		t.seconds = x.device.Time(float64(*out.Read.Bytes)+float64(*out.Written.Bytes), t.flops, t.special) + t.finding
 		if t.products > 0 {
 			t.seconds = max(t.seconds, x.device.Launch+t.products/t.rate)
 		}

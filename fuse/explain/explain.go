@@ -93,6 +93,7 @@ type KernelNote struct {
 	Seconds     *float64    `json:"seconds,omitempty"` // estimated
 	Work        []Work      `json:"-"`                 // what it computes, over symbols
 	Rate        float64     `json:"-"`                 // of products, a second
+	Finding     float64     `json:"-"`                 // seconds in which a scatter finds what goes where
 	Roof        string      `json:"roof,omitempty"`    // what the estimate is bound by: memory, arithmetic, special functions, products, launch
 	OfRoof      *float64    `json:"of_roof,omitempty"` // the part of Seconds that this alone takes
 	Flops       *float64    `json:"flops,omitempty"`   // operations on floats, those of products included
@@ -215,7 +216,7 @@ func Explain(g *ir.Graph, plan *ir.Plan, opts Options) Explanation {
 	if opts.Device.Name == "" {
 		opts.Device = ir.Devices()[0]
 	}
-	x := &explainer{device: opts.Device, graph: g, tf32: g.TF32, sizes: Sizes(g, opts.Sizes), sorts: sorts{}}
+	x := &explainer{device: opts.Device, graph: g, tf32: g.TF32, sizes: Sizes(g, opts.Sizes), sorts: sorts{}, scatters: scatters{}}
 	plan = plan.At(x.sizes)
 	out := Explanation{Graph: g.Name, Device: opts.Device.Name, Sizes: x.sizes,
 		Kernels: []KernelNote{}, Refused: []RefusalNote{}, States: statesOf(plan)}
@@ -256,8 +257,9 @@ type explainer struct {
 	sizes  map[string]int64
 	places map[*ir.Value]diag.Span
 	// readers are the first readers of the values that the compiler inserted.
-	readers map[*ir.Value]*ir.Value
-	sorts   sorts
+	readers  map[*ir.Value]*ir.Value
+	sorts    sorts
+	scatters scatters
 }
 
 func (x *explainer) kernel(k *ir.Kernel, lastBlockOf string, sum *tally) KernelNote {
@@ -293,6 +295,11 @@ func (x *explainer) kernel(k *ir.Kernel, lastBlockOf string, sum *tally) KernelN
 	if chosen.Sort != nil {
 		x.sorts.add(chosen, k)
 		cost.sort(chosen, k, x)
+	}
+	if chosen.Scatter != nil {
+		n.Finding = x.scatter(chosen, k)
+		cost.finding = n.Finding
+		x.scatters.add(k, n.Finding)
 	}
 	cost.kernels = 1
 	computed := cost.flops + cost.products

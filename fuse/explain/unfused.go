@@ -76,6 +76,7 @@ func eager(v *ir.Value, x *explainer, sum *tally) {
 	} else {
 		e.operand(v.Body, k)
 		x.sorts.unfused(v, k.tally, x)
+		x.scatters.unfused(v, k.tally)
 		k.operation(v.Reduce.Op.Info().Combine, at)
 	}
 	e.finish(k)

@@ -1,6 +1,7 @@
 package passes
 
 import (
+	"math"
 	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
@@ -70,11 +71,47 @@ func histogramChunks(v *ir.Value, s *ir.Scatter) chunks {
 }
 
 // histogramPays reports whether parts chunks, and a kernel that reads their partial results, take less
-// time than one kernel.
+// time than one kernel, whatever its mapping.
 func histogramPays(v *ir.Value, s *ir.Scatter, parts float64, sizes map[string]int64) bool {
+	one := scatterSizes(v, s)
+	bytes := forecast.RunningBytes(v.Reduce.Op, v.Reduce.Op.Accumulator(v.Body.Type))
+	tile := forecast.RunningTile(bytes, algebra.Estimate(one.To, sizes)*algebra.Estimate(one.Lanes, sizes))
+	whole := min(wholeTime(one, sizes), secondsAt(one, one.Histogram(tile), sizes))
+	chunk := scatterChunk(one, parts, sizes)
+	return parts > 1 && secondsAt(chunk, chunk.Histogram(tile), sizes)+partialTime(v, parts, sizes) < whole
+}
+
+// scatterSizes is what estimates of a scatter go by.
+func scatterSizes(v *ir.Value, s *ir.Scatter) forecast.Scatter {
+	lanes := slices.DeleteFunc(slices.Clone(v.Axes), func(r *ir.Range) bool { return r == s.To || slices.Contains(s.Batch, r) })
+	return forecast.Scatter{Batch: algebra.Product(s.Batch), To: s.To.Extent, Lanes: algebra.Product(lanes), Columns: algebra.Product(v.Reduce.Ranges)}
+}
+
+// scatterChunk is a scatter with its columns cut into so many parts.
+func scatterChunk(s forecast.Scatter, parts float64, sizes map[string]int64) forecast.Scatter {
+	s.Batch = ir.Apply(ir.OpMul, ir.IntConst(int64(parts)), s.Batch)
+	s.Columns = ir.IntConst(int64(math.Ceil(algebra.Estimate(s.Columns, sizes) / parts)))
+	return s
+}
+
+// secondsAt is the time of a scatter in which a column takes so many picoseconds.
+func secondsAt(s forecast.Scatter, column *ir.Expr, sizes map[string]int64) float64 {
+	return forecast.Seconds(algebra.Estimate(s.Columns, sizes), algebra.Estimate(column, sizes))
+}
+
+// wholeTime estimates the seconds of a scatter in one kernel that is no histogram.
+func wholeTime(s forecast.Scatter, sizes map[string]int64) float64 {
+	batch, to, cols := algebra.Estimate(s.Batch, sizes), algebra.Estimate(s.To, sizes), algebra.Estimate(s.Columns, sizes)
+	least := min(secondsAt(s, s.Written(), sizes), secondsAt(s, s.Lists(forecast.ScatterTile(batch, to, cols)), sizes))
+	if s.Batch.IsConst(1) && to >= forecast.BinFew && cols >= forecast.ScatterOnce && cols <= forecast.ScatterBinned*to {
+		least = min(least, secondsAt(s, s.Binned(), sizes))
+	}
+	return least
+}
+
+// partialTime estimates the seconds that partial results take: one more kernel, and what is written and read.
+func partialTime(v *ir.Value, parts float64, sizes map[string]int64) float64 {
 	on := ir.Devices()[0] // the same device for all, so that results do not depend on the one in use
-	rows, cols := algebra.PointsAt(v.Axes, sizes), algebra.PointsAt(v.Reduce.Ranges, sizes)
-	whole := cols / forecast.HistogramLeast * forecast.HistogramStep
-	moved := 2 * parts * rows * float64(v.Reduce.Op.Accumulator(v.Body.Type).Size())
-	return parts > 1 && whole/parts+on.Launch+moved/on.Bandwidth < whole
+	moved := 2 * parts * algebra.PointsAt(v.Axes, sizes) * float64(v.Reduce.Op.Accumulator(v.Body.Type).Size())
+	return on.Launch + moved/on.Bandwidth
 }

@@ -1,7 +1,6 @@
 package passes
 
 import (
-	"math"
 	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
@@ -34,15 +33,8 @@ func scatterChunks(v *ir.Value, s *ir.Scatter) chunks {
 // scatterPays reports whether parts chunks, and a kernel that reads their tables, take less time than one
 // kernel that reads all columns.
 func scatterPays(v *ir.Value, s *ir.Scatter, parts float64, sizes map[string]int64) bool {
-	on := ir.Devices()[0] // the same device for all, so that results do not depend on the one in use
-	rows, cols := algebra.PointsAt(v.Axes, sizes), algebra.PointsAt(v.Reduce.Ranges, sizes)
-	to, batch := algebra.Estimate(s.To.Extent, sizes), algebra.PointsAt(s.Batch, sizes)
-	if binned := len(s.Batch) == 0 && cols <= forecast.ScatterBinned*to; binned || parts <= 1 {
-		return false
-	}
-	moved := 2 * parts * rows * float64(v.Reduce.Op.Accumulator(v.Body.Type).Size())
-	whole := forecast.ScatterTime(batch, to, cols)
-	return forecast.ScatterTime(parts*batch, to, math.Ceil(cols/parts))+on.Launch+moved/on.Bandwidth < whole
+	one := scatterSizes(v, s)
+	return parts > 1 && wholeTime(scatterChunk(one, parts, sizes), sizes)+partialTime(v, parts, sizes) < wholeTime(one, sizes)
 }
 
 // placesFirst is the axes of a scatter in the order in which its blocks write them: those that keys depend
