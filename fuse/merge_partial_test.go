@@ -62,6 +62,8 @@ func TestRowAccumulation(t *testing.T) {
 			s = sum(x, axis=0) }`, []int{1}},
 		{"stored across the rows", `@bench(N=65536, M=128) graph g(x: f32[N, M]) -> (y: f32[M, N], s: f32[M]) { y = transpose(softmax(x))
 			s = sum(x, axis=0) }`, nil},
+		{"along few long rows, which are stored along the sum", `@bench(N=60, M=100000) graph g(x: f32[N, M]) -> (y: f32[N, M], s: f32[N]) { y = tanh(x)
+			s = sum(x, axis=1) }`, nil},
 		{"nothing beside", `graph g(x: f32[N, M]) -> (s: f32[M]) { s = sum(x, axis=0) }`, nil},
 		{"rows of another tensor", `graph g(x: f32[N, M], z: f32[N, M]) -> (y: f32[N, M], s: f32[M]) { y = tanh(z)
 			s = sum(x, axis=0) }`, nil},

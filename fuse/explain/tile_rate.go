@@ -38,5 +38,7 @@ func (x *explainer) multiplyAddRate(v *ir.Variant, rate float64) float64 {
 	most := math.Ceil(float64(batch) * tiles * float64(splits) / sms) // blocks of a multiprocessor
 	idle := max(1, busyThreads/(most*float64(s.Threads)))
 	done := most * idle * sms * float64(s.TileM*s.TileN) / float64(splits) // points that there is time for, of a part of the sum each
-	return rate * float64(m) * float64(n) * float64(batch) / done
+	part := float64(m) * float64(n) * float64(batch) / done
+	x.filled = min(x.filled, part*tiles/(tilesM*tilesN)) // no library knows of symmetry
+	return rate * part
 }

@@ -70,7 +70,7 @@ func eager(v *ir.Value, x *explainer, sum *tally) {
 			t = f.Type
 		}
 		k.done(at, Work{Products: 2})
-		if k.rate = x.device.F32Rate; form.IsHalf(t) {
+		if k.rate = x.device.F32Rate * x.filled; form.IsHalf(t) {
 			k.rate = x.multiplies(t)
 		}
 	} else {
