@@ -26,7 +26,7 @@ func families(t testing.TB) []family {
 	return slices.Concat(programFamilies(t), rowFamilies(), foldFamilies(), productFamilies(), sliceFamilies(), tileFamilies(),
 		networkFamilies(t), attendFamilies(t), chainFamilies(t), moveFamilies(), placeFamilies(), checkFamilies(), scatterFamilies(),
 		windowFamilies(), oddRowFamilies(), acrossFamilies(), shortScanFamilies(), aloneFamilies(), concatFamilies(), []family{clusterFamily()}, overFamilies(),
-		stepFamilies(t), longRowFamilies(), exactFamilies(), symmetricFamilies(), boundedFamilies(), windowSumFamilies(), interleavedFamilies(), pairFamilies(), componentFamilies(), scaleFamilies(), totalFamilies())
+		stepFamilies(t), longRowFamilies(), exactFamilies(), symmetricFamilies(), boundedFamilies(), windowSumFamilies(), interleavedFamilies(), pairFamilies(), componentFamilies(), scaleFamilies(), totalFamilies(), inverseFamilies())
 }
 
 // A row is a program of the table.

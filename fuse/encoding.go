@@ -95,6 +95,7 @@ func (c *encoding) member(v *ir.Value) {
 		c.put(len(v.Reduce.Ranges))
 		c.expr(v.Reduce.Where)
 		c.expr(v.Reduce.Rank)
+		c.flag(v.Reduce.Inverse)
 	}
 	at := c.r.at[v]
 	var more []*ir.Range // further ranges of the member, such as the reduced range of a scan

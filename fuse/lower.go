@@ -303,7 +303,9 @@ func (lo *lowering) store(v *ir.Value) {
 	for d, r := range v.Axes {
 		at[d] = ir.IntConst(0)
 		if e := lo.r.at[v][r]; e != nil {
-			at[d] = e
+			if at[d] = e; v.Reduce != nil && v.Reduce.Inverse && r == form.SortOf(v).Place {
+				at[d] = ir.Cast(ir.LocalRef(lo.order.Index), ir.Index)
+			}
 			if algebra.DependsOnAny(e, lo.r.cols) {
 				level = ir.FullLevel
 			}

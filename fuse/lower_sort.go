@@ -21,6 +21,9 @@ func (lo *lowering) lowerSort(v *ir.Value, s *form.Sorted) *ir.Expr {
 		}
 		lo.k.Rows = rows
 	}
+	if v.Reduce.Inverse { // stored at the element's own place
+		return lo.rounded(ir.Cast(lo.order.Places.At(), ir.I64), v.Type)
+	}
 	picked := lo.order.Value
 	if v.Reduce.Op.IsArg() {
 		picked = lo.order.Index

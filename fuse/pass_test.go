@@ -107,6 +107,11 @@ func TestPassesKeepResults(t *testing.T) {
 		passCase{name: "conditions", src: `graph g(a: bf16[N, K], b: bf16[N, K], s: i32[N]) -> (y: f32[N, N]) {
 			y[i: N, j: N] = sum[k: K where s[i] == s[j] && k % 3 < 2] f32(a[i, k]) * f32(b[j, k])
 		}`},
+		passCase{name: "inverses", src: `graph g(x: f32[N, M]) -> (at: i64[N, M], place: i64[M, N], y: f32[N, M]) {
+			at = argsort(x)
+			place = transpose(argsort(at), 0, 1)
+			y = gather(cumsum(sort(x)), argsort(at)) + f32(argsort(argsort(at)))
+		}`},
 		passCase{name: "crop", src: `graph g(a: f32[M, 40, 16], w: f32[16, 24], x: f32[M, 3, 20]) -> (y: f32[M, 24], z: f32[M, 8], p: f32[M, 3, 2]) {
 			t = a @ w
 			y = t[:, -1] * 2

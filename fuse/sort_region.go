@@ -1,6 +1,8 @@
 package fuse
 
 import (
+	"slices"
+
 	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
@@ -13,6 +15,7 @@ func keepsOrder(a, b *region, al *alignment) *form.Refusal {
 	switch {
 	case va == nil && vb == nil:
 		return nil
+	case readsPlaces(a, b), readsPlaces(b, a):
 	case vb == nil && b.readsFrom(a) && len(b.cols) == 0 && len(b.accumulated) == 0 && asLoops(a, va):
 		return nil
 	case va != nil && vb != nil && sameOrder(a, va, b, vb, al):
@@ -23,6 +26,14 @@ func keepsOrder(a, b *region, al *alignment) *form.Refusal {
 		v = va
 	}
 	return form.Refuse(ir.ReasonDifferentRanges, v.Origin.Span, "%s is sorted in a kernel of its own", v.Name)
+}
+
+// readsPlaces reports whether a region reads at which places elements stand: the kernel of the order knows that place by place, and
+// not element by element.
+func readsPlaces(order, by *region) bool {
+	return slices.ContainsFunc(order.members, func(v *ir.Value) bool {
+		return v.Reduce != nil && v.Reduce.Inverse && slices.Contains(by.reads, v)
+	})
 }
 
 // asLoops reports whether v's axes are loops of the region, unchanged.

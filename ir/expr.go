@@ -58,6 +58,9 @@ type Reduction struct {
 	// reduction over nothing. Such a reduction has one range and no Where. Rank is nil for a
 	// plain reduction.
 	Rank *Expr
+	// Inverse, of ArgMax and ArgMin with a Rank, gives the place in the order of the element at Rank, in place of the element
+	// at that place.
+	Inverse bool
 }
 
 func (e *Expr) seal() *Expr {

@@ -283,7 +283,10 @@ func (p *printer) reduction(r *Reduction, body *Expr) {
 		p.WriteString(" where ")
 		p.expr(r.Where, looseLevel)
 	}
-	if r.Rank != nil {
+	if r.Inverse {
+		p.WriteString(" place of ")
+		p.expr(r.Rank, looseLevel)
+	} else if r.Rank != nil {
 		p.WriteString(" at ")
 		p.expr(r.Rank, looseLevel)
 	}

@@ -161,6 +161,9 @@ func (v *verifier) reduction(x *Value) error {
 	if got := r.Op.Result(x.Body.Type); got != x.Type {
 		return v.fail(x, "%s of %s gives %s, want %s", r.Op, x.Body.Type, got, x.Type)
 	}
+	if r.Inverse && (r.Rank == nil || !r.Op.IsArg()) {
+		return v.fail(x, "the place of an element in no order")
+	}
 	if r.Rank != nil {
 		if err := v.rank(x); err != nil {
 			return err

@@ -112,7 +112,7 @@ func SameDefinition(u, v *ir.Value) bool {
 	if u.Reduce == nil {
 		return true
 	}
-	if u.Reduce.Op != v.Reduce.Op {
+	if u.Reduce.Op != v.Reduce.Op || u.Reduce.Inverse != v.Reduce.Inverse {
 		return false
 	}
 	return samePart(u.Reduce.Where, v.Reduce.Where, rename) && samePart(u.Reduce.Rank, v.Reduce.Rank, rename)

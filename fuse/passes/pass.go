@@ -30,6 +30,7 @@ var All = []Pass{
 	{Name: "keys", Doc: "give scatters whose places several keys name together one axis and one key for them", Run: joinKeys},
 	{Name: "views", Doc: "substitute values that only move elements into their readers", Run: InlineViews},
 	{Name: "cse", Doc: "merge equal values", Run: mergeEqual}, // after views, so that equal values read equal values
+	{Name: "inverses", Doc: "take the order of a whole order from the sort that made it", Run: invertOrders},
 	{Name: "crop", Doc: "compute of a value what is read of it, where that is a point or a small part of an axis", Run: cropValues},
 	{Name: "rejoin", Doc: "make one value of the parts of a product that are the same function of it", Run: rejoinParts},
 	{Name: "unroll", Doc: "write short reductions over the parts of a concatenation as expressions of the parts", Run: unrollParts},

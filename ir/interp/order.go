@@ -12,6 +12,7 @@ import (
 type order struct {
 	*fold
 	rank  func(*frame) int64
+	place bool  // where the element at rank stands, in place of the element that stands there
 	signs bool  // whether -0 comes before +0, as in an engine that sorts words without their places
 	slots []int // of the indices that the elements depend on
 	at    []int64
@@ -19,7 +20,7 @@ type order struct {
 }
 
 func (c *compiler) newOrder(v *ir.Value) *order {
-	r := &order{fold: c.newFold(v.Reduce.Op, nil, v.Body), rank: c.root(v.Reduce.Rank).int}
+	r := &order{fold: c.newFold(v.Reduce.Op, nil, v.Body), rank: c.root(v.Reduce.Rank).int, place: v.Reduce.Inverse}
 	r.signs = c.chooser != nil && !v.Reduce.Op.IsArg() && c.chooser.coin()
 	free := ir.FreeRanges(v.Body)
 	for _, axis := range v.Axes {
@@ -45,6 +46,13 @@ func (r *order) sorted(f *frame, b box) []element {
 	sortElements(r.all, r.op.Descending(), r.bodyType.IsFloat())
 	if r.signs {
 		orderZeros(r.all, r.op.Descending())
+	}
+	if r.place { // of each element, as if that were the element
+		places := make([]element, len(r.all))
+		for i, e := range r.all {
+			places[e.at].at = int64(i)
+		}
+		r.all = places
 	}
 	return r.all
 }
