@@ -30,6 +30,7 @@ const (
 	listKey       = 1_100     // a key, each time that a block reads it
 	listBlock     = 2_500_000 // a block that lists columns: barriers, and trips to memory that wait for each other
 	onceBlock     = 1_000_000 // a block that reads few keys at once: two barriers and two trips
+	foldColumn    = 175_000   // a column of a place: four at a time wait for memory
 	binChunk      = 3_500_000 // a chunk of keys that a block puts in bins
 	binCounter    = 11_000    // a column of a tile: additions to one counter wait for each other; a guess
 	binBlock      = 4_000_000 // a block that orders a bin and folds it
@@ -72,12 +73,17 @@ func (s Scatter) Lists(places int) *ir.Expr {
 	lists := quotient(scaled(s.Columns, int64(places)), scaled(s.To, ScatterListed))
 	several := some(over(s.Columns, 2*ScatterListed+1)) // 1 where a list has no room for all
 	readings := plus(times(several, plus(lists, 1)), 1)
-	return times(s.turns(places), add(scaled(readings, listKey), quotient(ir.IntConst(listBlock), s.Columns)))
+	return times(s.turns(places), add(scaled(readings, listKey), s.block(listBlock)))
 }
 
 // Once is the time of blocks of so many places that read few keys at once.
 func (s Scatter) Once(places int) *ir.Expr {
-	return quotient(scaled(s.turns(places), onceBlock), s.Columns)
+	return times(s.turns(places), s.block(onceBlock))
+}
+
+// block is the time of a block beside keys: what it takes whatever it has, and the folds of the columns of a place.
+func (s Scatter) block(least int64) *ir.Expr {
+	return add(quotient(ir.IntConst(least), s.Columns), quotient(ir.IntConst(foldColumn), s.To))
 }
 
 // Binned is the time of blocks that share the keys by way of bins.

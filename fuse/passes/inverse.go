@@ -17,6 +17,7 @@ func invertOrders(g *ir.Graph) {
 			v.Reduce.Inverse = !of.Reduce.Inverse
 		} else if of, own := placesIn(v); of != nil { // as a result is, whose axes are in another order
 			takeOrder(g, v, of, own)
+			v.Origin = of.Origin
 		}
 	}
 }

@@ -103,7 +103,10 @@ func secondsAt(s forecast.Scatter, column *ir.Expr, sizes map[string]int64) floa
 func wholeTime(s forecast.Scatter, sizes map[string]int64) float64 {
 	batch, to, cols := algebra.Estimate(s.Batch, sizes), algebra.Estimate(s.To, sizes), algebra.Estimate(s.Columns, sizes)
 	least := min(secondsAt(s, s.Written(), sizes), secondsAt(s, s.Lists(forecast.ScatterTile(batch, to, cols)), sizes))
-	if s.Batch.IsConst(1) && to >= forecast.BinFew && cols >= forecast.ScatterOnce && cols <= forecast.ScatterBinned*to {
+	if cols <= forecast.ScatterOnce {
+		return min(least, secondsAt(s, s.Once(forecast.BinFew), sizes))
+	}
+	if s.Batch.IsConst(1) && to >= forecast.BinFew && cols <= forecast.ScatterBinned*to {
 		least = min(least, secondsAt(s, s.Binned(), sizes))
 	}
 	return least
