@@ -34,6 +34,7 @@ const (
 	binChunk      = 3_500_000 // a chunk of keys that a block puts in bins
 	binCounter    = 11_000    // a column of a tile: additions to one counter wait for each other; a guess
 	binBlock      = 4_000_000 // a block that orders a bin and folds it
+	binCrowded    = 4_000_000 // a column of a place of few rows, where many go to each
 	binChunkKeys  = 512
 )
 
@@ -95,7 +96,9 @@ func (s Scatter) Binned() *ir.Expr {
 	tiles := quotient(plus(add(s.To, places), -1), places)
 	chunks := scaled(over(plus(s.Columns, ScatterGrid*binChunkKeys-1), ScatterGrid*binChunkKeys), binChunk)
 	folds := scaled(over(plus(tiles, ScatterGrid-1), ScatterGrid), binBlock)
-	return add(quotient(add(chunks, folds), s.Columns), quotient(ir.IntConst(binCounter), tiles))
+	crowded := times(some(quotient(ir.IntConst(BinLanes), s.Lanes)), some(quotient(s.Columns, scaled(s.To, BinColumns+1))))
+	each := add(quotient(ir.IntConst(binCounter), tiles), quotient(scaled(crowded, binCrowded), s.To))
+	return add(quotient(add(chunks, folds), s.Columns), each)
 }
 
 // Mapped is the time of blocks of so many places, or running values, in a mapping of scatters.
