@@ -8,7 +8,7 @@ import (
 
 // streamsIn lists the streams that may be regions, and why others may not. m has the graph's values.
 func streamsIn(g *ir.Graph, m *form.Recogniser) (streams []*form.Stream, refused []ir.Refusal) {
-	all, refused := m.Streams()
+	all, refused := m.StreamsAndRefused()
 	for _, s := range all {
 		if len(s.Epilogue) == 0 { // a stream with factors to apply at the end appeared only after the pass that takes them out of the sum
 			streams = append(streams, s)

@@ -60,7 +60,7 @@ func (m *Recogniser) Unwritten() map[*ir.Value]bool {
 	if m.Graph.Numerics == ir.Strict {
 		return out
 	}
-	streams, _ := m.Streams()
+	streams, _ := m.StreamsAndRefused()
 	for _, s := range streams {
 		out[s.Score.From] = true
 	}
@@ -68,6 +68,7 @@ func (m *Recogniser) Unwritten() map[*ir.Value]bool {
 	for _, t := range folds {
 		out[t.Product] = true
 	}
+	m.expandAll()
 	for v, users := range m.users {
 		keeps := func(u *ir.Value) bool {
 			axes, _ := m.reducedAxes(u, v)
@@ -84,7 +85,7 @@ func (m *Recogniser) reductionEpilogue(v *ir.Value) (*ReductionEpilogue, *miss) 
 	t := &ReductionEpilogue{Product: v, Axis: -1}
 	common := map[int]bool{}
 	var odd *miss
-	for _, u := range m.users[v] {
+	for _, u := range m.usersOf(v) {
 		axes, no := m.reducedAxes(u, v)
 		if no != nil && odd == nil {
 			odd = &miss{no, u}
@@ -120,7 +121,7 @@ func (m *Recogniser) reductionEpilogue(v *ir.Value) (*ReductionEpilogue, *miss) 
 		}
 	}
 	follows := m.Following(v)
-	for _, u := range m.users[v] {
+	for _, u := range m.usersOf(v) {
 		switch {
 		case !Contains(t.Folds, u):
 			if !m.picksOnly(u, t) {
@@ -163,7 +164,7 @@ func (m *Recogniser) reducedAxes(u, v *ir.Value) (map[int]bool, *Refusal) {
 		return nil, nil
 	}
 	at, reduced, out := map[*ir.Range]bool{}, algebra.RangeSet(u.Reduce.Ranges), map[int]bool{}
-	load := OnlyLoad(m.Whole[u], v)
+	load := OnlyLoad(m.Whole(u), v)
 	if load == nil {
 		return nil, Refuse(ir.ReasonIndexMismatch, u.Origin.Span,
 			"%s combines several elements of %s, and a product is reduced where it is computed only element by element", u.Name, v.Name)
@@ -241,7 +242,7 @@ func (m *Recogniser) foldsAlone(u *ir.Value, t *ReductionEpilogue, follows map[*
 		}
 	}
 	waits := false
-	for _, l := range ir.Loads(m.Whole[u]) {
+	for _, l := range ir.Loads(m.Whole(u)) {
 		waits = waits || l.From != t.Product && follows[l.From]
 	}
 	if !waits {
@@ -257,7 +258,7 @@ func (m *Recogniser) Weighed(u *ir.Value, t *ReductionEpilogue, follows map[*ir.
 		return x, nil, false
 	}
 	var others []*ir.Expr
-	for _, f := range FactorsOf(Stripped(m.Whole[u])) {
+	for _, f := range FactorsOf(Stripped(m.Whole(u))) {
 		if e := Stripped(f); e.Op == ir.OpExp && !ok {
 			if x, ok = m.Exponential(e.Args[0], algebra.RangeSet(u.Reduce.Ranges)); ok && Contains(t.Folds, x.Max.From) && PlainIndices(x.Max) {
 				continue
@@ -286,7 +287,7 @@ func (m *Recogniser) picksOnly(u *ir.Value, t *ReductionEpilogue) bool {
 			}
 		}
 	}
-	for _, l := range ir.Loads(m.Whole[u]) {
+	for _, l := range ir.Loads(m.Whole(u)) {
 		if l.From == t.Product && !t.Picks(l) {
 			return false
 		}

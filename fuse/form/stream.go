@@ -1,7 +1,6 @@
 package form
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
@@ -19,7 +18,7 @@ func InStreams(g *ir.Graph) map[*ir.Value]bool {
 	if g.Numerics == ir.Strict {
 		return out
 	}
-	streams, _ := NewRecogniser(g).Streams()
+	streams := NewRecogniser(g).Streams()
 	for _, s := range streams {
 		if len(s.Epilogue) > 0 {
 			continue // the value is not in the form of a stream yet, because the device runs none
@@ -59,220 +58,26 @@ type Exponential struct {
 	Logit, Max *ir.Expr
 }
 
-// Recogniser finds the streams of a graph.
-type Recogniser struct {
-	Graph    *ir.Graph
-	products map[*ir.Value]bool        // sums of products of two 16-bit tensors
-	rows     map[*ir.Value]operandRows // of products, computed when first needed
-	near     map[*ir.Value]bool        // pointwise values that read a reduced product
-	Whole    map[*ir.Value]*ir.Expr    // bodies of reductions and results, over products
-	loads    [][]*ir.Expr              // of each value of the graph
-	users    map[*ir.Value][]*ir.Value // reductions, and results, whose bodies read a product
+// Streams returns the weighted sums of the graph that are streams. Without a maximum of something that reads a product there
+// is none, however much else reads products.
+func (m *Recogniser) Streams() []*Stream {
+	if !slices.ContainsFunc(m.readers(), isMaximum) {
+		return nil
+	}
+	streams, _ := m.StreamsAndRefused()
+	return streams
 }
 
-// largestStream is the most nodes of a body in which the pointwise values between product and sum are
-// substituted: mask, bias and softmax take a few dozen.
-const largestStream = 1000
-
-// mostProducts is the most products that such a body reads: the scores and a few more. A residual stream is a sum
-// of products of all layers; substituting it into each reader would take longer the deeper the network is.
-const mostProducts = 8
-
-// NewRecogniser looks at the values of a graph that are near products. Most graphs have none, and it
-// is done at once.
-func NewRecogniser(g *ir.Graph) *Recogniser {
-	m := &Recogniser{Graph: g, products: map[*ir.Value]bool{}, near: map[*ir.Value]bool{},
-		rows: map[*ir.Value]operandRows{}, Whole: map[*ir.Value]*ir.Expr{}, users: map[*ir.Value][]*ir.Value{}}
-	for _, v := range g.Values {
-		if isProduct(v) {
-			m.products[v] = true
-		}
-	}
-	if len(m.products) == 0 {
-		return m
-	}
-	results := map[*ir.Value]bool{}
-	for _, o := range g.Outputs {
-		results[o.Value] = true
-	}
-	m.loads = make([][]*ir.Expr, len(g.Values))
-	for i, v := range g.Values {
-		m.loads[i] = v.Loads()
-	}
-	reduced := m.reduced()
-	for i, v := range g.Values {
-		reads := false
-		for _, l := range m.loads[i] {
-			reads = reads || reduced[l.From] || m.near[l.From]
-		}
-		if !reads {
-			continue
-		}
-		m.near[v] = v.Reduce == nil
-		if v.Reduce != nil || results[v] {
-			m.Whole[v] = m.expand(v.Body, m.near)
-			for _, l := range ir.Loads(m.Whole[v]) {
-				if m.products[l.From] && !Contains(m.users[l.From], v) {
-					m.users[l.From] = append(m.users[l.From], v)
-				}
-			}
-		}
-	}
-	return m
+// isMaximum reports whether a value is such as exponents of streams subtract.
+func isMaximum(v *ir.Value) bool {
+	return v.Reduce != nil && v.Reduce.Op == ir.Max && v.Reduce.Where == nil
 }
 
-// reduced is the products that may be scores or have a reduction epilogue. Something reduces them,
-// directly or through pointwise values, and not only as the operand of another product; or they are in
-// exponents, which may be those of weights.
-func (m *Recogniser) reduced() map[*ir.Value]bool {
-	out, by := map[*ir.Value]bool{}, map[*ir.Value]map[*ir.Value]bool{} // by: the products from which a pointwise value is computed
-	add := func(to map[*ir.Value]bool, loads []*ir.Expr) {
-		for _, l := range loads {
-			if m.products[l.From] {
-				to[l.From] = true
-			}
-			maps.Copy(to, by[l.From])
-		}
-	}
-	reads := func(l *ir.Expr) bool { return m.products[l.From] || by[l.From] != nil }
-	for i, v := range m.Graph.Values {
-		if !slices.ContainsFunc(m.loads[i], reads) {
-			continue
-		}
-		of := map[*ir.Value]bool{}
-		add(of, m.loads[i])
-		switch {
-		case v.Reduce == nil:
-			by[v] = of
-		case !Crosses(v):
-			maps.Copy(out, of)
-		}
-		ir.Walk(v.Body, func(e *ir.Expr) bool {
-			if e.Op == ir.OpExp {
-				add(out, ir.Loads(e))
-			}
-			return true
-		})
-	}
-	return out
-}
-
-// Contains reports whether a value is in a list.
-func Contains(list []*ir.Value, v *ir.Value) bool {
-	for _, u := range list {
-		if u == v {
-			return true
-		}
-	}
-	return false
-}
-
-// expand substitutes into e the pointwise values between it and the products that it reads. It also
-// substitutes values with an element for each pair of a row of one operand and a row of the other, such
-// as masks and biases.
-func (m *Recogniser) expand(e *ir.Expr, through map[*ir.Value]bool) *ir.Expr {
-	for {
-		grown := Expand(e, through)
-		products := m.pairsIn(grown)
-		if products.distinct() > mostProducts {
-			return e
-		}
-		grown = ir.Rewrite(grown, func(l *ir.Expr) *ir.Expr {
-			if l.Op == ir.OpLoad && m.perPair(l, products) {
-				return BodyAt(l)
-			}
-			return l
-		})
-		if grown == e || CostOf(grown).Nodes > largestStream {
-			return e
-		}
-		e = grown
-	}
-}
-
-// pairSlots is the most work of a value of each pair that is computed again instead of being written and
-// read. It is less than the multiplications of a pair take.
-const pairSlots = 120
-
-// pairs are the products that an expression reads, each with the ranges of the rows of its two operands. From
-// these follows which values have an element for each pair of rows.
-type pairs []pair
-
-type pair struct {
-	product     *ir.Value
-	left, right map[*ir.Range]bool // of the expression, not of the product's value
-}
-
-// distinct counts the products.
-func (p pairs) distinct() int {
-	seen := map[*ir.Value]bool{}
-	for _, pair := range p {
-		seen[pair.product] = true
-	}
-	return len(seen)
-}
-
-// pairsIn finds the products that e reads, so that this is done once for all loads of e.
-func (m *Recogniser) pairsIn(e *ir.Expr) (out pairs) {
-	for _, p := range ir.Loads(e) {
-		if !m.products[p.From] {
-			continue
-		}
-		rows := m.rowsOf(p.From)
-		left, right := map[*ir.Range]bool{}, map[*ir.Range]bool{}
-		for d, r := range p.From.Axes {
-			if p.Args[d].Op == ir.OpRange {
-				left[p.Args[d].Range] = left[p.Args[d].Range] || rows.left[r]
-				right[p.Args[d].Range] = right[p.Args[d].Range] || rows.right[r]
-			}
-		}
-		out = append(out, pair{p.From, left, right})
-	}
-	return out
-}
-
-// operandRows are the axes of a product that belong to one of its operands alone.
-type operandRows struct{ left, right map[*ir.Range]bool }
-
-// rowsOf says which axes of a product are rows of which operand.
-func (m *Recogniser) rowsOf(product *ir.Value) operandRows {
-	if rows, ok := m.rows[product]; ok {
-		return rows
-	}
-	factors := FactorsOf(Uncast(product.Body))
-	left, right := AxesIn(product, factors[0]), AxesIn(product, ProductOf(factors[1:]))
-	rows := operandRows{map[*ir.Range]bool{}, map[*ir.Range]bool{}}
-	for _, r := range product.Axes {
-		rows.left[r], rows.right[r] = left[r] && !right[r], right[r] && !left[r]
-	}
-	m.rows[product] = rows
-	return rows
-}
-
-// perPair reports whether a load is of a value with an element for each pair of rows that one of the products
-// multiplies, cheap enough to compute in place.
-func (m *Recogniser) perPair(l *ir.Expr, products pairs) bool {
-	if l.From.Body == nil || l.From.Reduce != nil || m.near[l.From] || len(products) == 0 {
-		return false
-	}
-	free := ir.FreeRanges(l)
-	for _, p := range products {
-		onLeft, onRight := false, false
-		for r := range free {
-			onLeft, onRight = onLeft || p.left[r], onRight || p.right[r]
-		}
-		if onLeft && onRight {
-			return CostOf(l.From.Body).Slots <= pairSlots
-		}
-	}
-	return false
-}
-
-// Streams returns the weighted sums of the graph that are streams, and why other sums weighted by
+// StreamsAndRefused returns the weighted sums of the graph that are streams, and why other sums weighted by
 // exponentials of scores are none.
-func (m *Recogniser) Streams() (out []*Stream, refused []ir.Refusal) {
+func (m *Recogniser) StreamsAndRefused() (out []*Stream, refused []ir.Refusal) {
 	for _, v := range m.Graph.Values {
-		if v.Reduce == nil || m.Whole[v] == nil {
+		if v.Reduce == nil || m.Whole(v) == nil {
 			continue
 		}
 		s, no := m.match(v)
@@ -303,12 +108,12 @@ func (m *Recogniser) match(v *ir.Value) (*Stream, *miss) {
 	for _, r := range s.Keys {
 		bound[r] = true
 	}
-	if _, s.Score = m.weightIn(s.split(m.Whole[v], bound), bound); s.Score == nil {
+	if _, s.Score = m.weightIn(s.split(m.Whole(v), bound), bound); s.Score == nil {
 		return nil, nil
 	}
 	m.relate(s.Score.From)
 	s.Epilogue = nil
-	factors := s.split(m.Whole[v], bound)
+	factors := s.split(m.Whole(v), bound)
 	weight, score := m.weightIn(factors, bound)
 	if weight == nil || score.From != s.Score.From {
 		return nil, nil
@@ -337,7 +142,7 @@ func (m *Recogniser) match(v *ir.Value) (*Stream, *miss) {
 			return nil, &miss{WrittenAnyway(o.Span, s.Score.From, nil), s.Score.From}
 		}
 	}
-	for _, u := range m.users[s.Score.From] {
+	for _, u := range m.usersOf(s.Score.From) {
 		switch {
 		case u == v || u == s.Weight.Max.From:
 		case m.sameWeights(s, u):
@@ -358,21 +163,6 @@ func (m *Recogniser) weightIn(factors []*ir.Expr, bound map[*ir.Range]bool) (wei
 		}
 	}
 	return nil, nil
-}
-
-// relate writes the bodies of the values that read a product over this product and over other values.
-// Values of other products, such as projected values, stay loads of what the kernels of those products
-// write.
-func (m *Recogniser) relate(score *ir.Value) {
-	through, after := map[*ir.Value]bool{}, map[*ir.Value]bool{score: true}
-	for i, v := range m.Graph.Values {
-		if slices.ContainsFunc(m.loads[i], func(l *ir.Expr) bool { return after[l.From] }) {
-			after[v], through[v] = true, m.near[v]
-		}
-	}
-	for _, u := range m.users[score] {
-		m.Whole[u] = m.expand(u.Body, through)
-	}
 }
 
 // productIn returns the load of a product, at indices that depend on the keys.
@@ -404,11 +194,10 @@ func (m *Recogniser) Exponential(e *ir.Expr, bound map[*ir.Range]bool) (Exponent
 		return x, false
 	}
 	x.Logit, x.Max = Stripped(e.Args[0]), Stripped(e.Args[1])
-	if x.Max.Op != ir.OpLoad || x.Max.From.Reduce == nil || x.Max.From.Reduce.Op != ir.Max ||
-		x.Max.From.Reduce.Where != nil || algebra.DependsOnAny(x.Max, bound) {
+	if x.Max.Op != ir.OpLoad || !isMaximum(x.Max.From) || algebra.DependsOnAny(x.Max, bound) {
 		return x, false
 	}
-	body := m.Whole[x.Max.From]
+	body := m.Whole(x.Max.From)
 	if body == nil {
 		return x, false
 	}
@@ -440,7 +229,7 @@ func (m *Recogniser) sameWeights(s *Stream, u *ir.Value) bool {
 	if u.Reduce == nil || u.Reduce.Op != ir.Sum || u.Reduce.Where != nil || len(u.Reduce.Ranges) != 1 {
 		return false
 	}
-	body := Stripped(m.Whole[u])
+	body := Stripped(m.Whole(u))
 	if body.Op != ir.OpExp {
 		return false
 	}

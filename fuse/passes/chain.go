@@ -247,7 +247,7 @@ func (c *chainRewrite) sum(v *ir.Value, body *ir.Expr, epilogue []func(*ir.Expr)
 // unwritten reports whether no kernel has to write the products that chains read before: each is now the
 // scores of a stream, or has no reader.
 func (c *chainRewrite) unwritten() bool {
-	streams, _ := form.NewRecogniser(c.graph).Streams()
+	streams := form.NewRecogniser(c.graph).Streams()
 	scores := map[*ir.Value]bool{}
 	for _, s := range streams {
 		scores[s.Score.From] = true

@@ -119,7 +119,7 @@ func (rw *foldRewrite) substitute(e *ir.Expr, at map[*ir.Range]*ir.Expr, folded 
 // part is a fold over the points of a chunk. Its axes are those of u, then the other ranges that u
 // reduces, then the chunks, over which the partial results are combined.
 func (rw *foldRewrite) part(u *ir.Value, name string, op ir.Monoid, body func(at func(*ir.Expr) *ir.Expr, chunk *ir.Expr) *ir.Expr) *ir.Value {
-	load := form.OnlyLoad(rw.Whole[u], rw.Product)
+	load := form.OnlyLoad(rw.Whole(u), rw.Product)
 	folded := load.Args[rw.Axis].Range
 	chunk, point := rw.chunk(), rw.Graph.NewRange(folded.Name, ir.IntConst(form.FoldTile))
 	var axes []*ir.Range
@@ -178,7 +178,7 @@ func (rw *foldRewrite) loadTile(chunk *ir.Expr, at []*ir.Expr, point *ir.Expr) *
 
 // total makes v the reduction of whole over the chunks and the points of the other ranges that v reduces.
 func (rw *foldRewrite) total(v *ir.Value, whole func(chunk *ir.Expr, at []*ir.Expr) *ir.Expr) {
-	folded := form.OnlyLoad(rw.Whole[v], rw.Product).Args[rw.Axis].Range
+	folded := form.OnlyLoad(rw.Whole(v), rw.Product).Args[rw.Axis].Range
 	over := rw.chunk()
 	ranges, at := []*ir.Range{over}, algebra.UnitIndices(v.Axes)
 	for _, r := range v.Reduce.Ranges {
@@ -196,7 +196,7 @@ func (rw *foldRewrite) total(v *ir.Value, whole func(chunk *ir.Expr, at []*ir.Ex
 
 // plain cuts a reduction that depends on the product alone.
 func (rw *foldRewrite) plain(u *ir.Value) {
-	part := rw.part(u, u.Name+"_part", u.Reduce.Op, func(at func(*ir.Expr) *ir.Expr, _ *ir.Expr) *ir.Expr { return at(rw.Whole[u]) })
+	part := rw.part(u, u.Name+"_part", u.Reduce.Op, func(at func(*ir.Expr) *ir.Expr, _ *ir.Expr) *ir.Expr { return at(rw.Whole(u)) })
 	rw.tops[u] = part
 	rw.total(u, func(chunk *ir.Expr, at []*ir.Expr) *ir.Expr {
 		return partOf(part, chunk, at)
@@ -231,7 +231,7 @@ func (rw *foldRewrite) weights(u *ir.Value, x form.Exponential, rest *ir.Expr) {
 // place cuts the search for the place of an extreme into two: the first chunk that has the extreme, and
 // its place there.
 func (rw *foldRewrite) place(u *ir.Value) {
-	body := func(at func(*ir.Expr) *ir.Expr, _ *ir.Expr) *ir.Expr { return at(rw.Whole[u]) }
+	body := func(at func(*ir.Expr) *ir.Expr, _ *ir.Expr) *ir.Expr { return at(rw.Whole(u)) }
 	value, where := rw.part(u, u.Name+"_best", u.Reduce.Op.Extreme(), body), rw.part(u, u.Name+"_part", u.Reduce.Op, body)
 	over := rw.chunk()
 	axes := rw.Graph.NewAxes(u.Shape())

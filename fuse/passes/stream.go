@@ -14,7 +14,7 @@ func streamWeights(g *ir.Graph) {
 		return
 	}
 	m := form.NewRecogniser(g)
-	streams, _ := m.Streams()
+	streams := m.Streams()
 	if len(streams) == 0 {
 		return
 	}
@@ -72,7 +72,7 @@ func (rw *streamRewrite) maximum(v *ir.Value) {
 		return
 	}
 	rw.statistic[v] = true
-	c, logit := form.Unscaled(rw.Whole[v])
+	c, logit := form.Unscaled(rw.Whole(v))
 	rw.replace(v, v.Name+"_logit", ir.Cast(logit, ir.F32), func(e *ir.Expr) *ir.Expr { return form.Scaled(c, e) })
 }
 
@@ -89,7 +89,7 @@ func (rw *streamRewrite) weights(u *ir.Value) {
 		return
 	}
 	rw.statistic[u] = true
-	x, _ := rw.Exponential(form.Stripped(rw.Whole[u]).Args[0], map[*ir.Range]bool{u.Reduce.Ranges[0]: true})
+	x, _ := rw.Exponential(form.Stripped(rw.Whole(u)).Args[0], map[*ir.Range]bool{u.Reduce.Ranges[0]: true})
 	rw.replace(u, u.Name+"_f32", rw.exponent(x))
 }
 

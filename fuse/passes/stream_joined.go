@@ -11,7 +11,7 @@ import (
 // the key of a new token. Such a stream reads each key once, so writing the whole beforehand would move each key three
 // times. Streams of many queries read each key many times, by the tensor copy engine, which knows one tensor at a time.
 func readJoined(g *ir.Graph) {
-	streams, _ := form.NewRecogniser(g).Streams()
+	streams := form.NewRecogniser(g).Streams()
 	for _, s := range streams {
 		if !forecast.FewQueries(queriesOf(g, s)) {
 			continue
@@ -64,7 +64,7 @@ func dependsAlong(l *ir.Expr, ranges map[*ir.Range]bool) bool {
 // because the stream copies them as they lie.
 func joinedParts(g *ir.Graph, m *form.Recogniser) map[*ir.Value][]*ir.Value {
 	out := map[*ir.Value][]*ir.Value{}
-	streams, _ := m.Streams()
+	streams := m.Streams()
 	for _, s := range streams {
 		if !forecast.FewQueries(queriesOf(g, s)) {
 			continue

@@ -29,7 +29,7 @@ func splitStreams(g *ir.Graph) {
 	if g.OneKernel {
 		return
 	}
-	streams, _ := form.NewRecogniser(g).Streams()
+	streams := form.NewRecogniser(g).Streams()
 	for _, s := range streams {
 		if chunk := chunkOfKeys(g, s); chunk > 0 {
 			(&streamSplit{g: g, Stream: s, chunk: chunk}).run()
@@ -147,7 +147,7 @@ func (sp *streamSplit) run() {
 	before[score] = []*ir.Value{sp.scores}
 	m := form.NewRecogniser(sp.g)
 	sums := append([]*ir.Value(nil), sp.Sums...)
-	logit := form.Stripped(m.Whole[top])
+	logit := form.Stripped(m.Whole(top))
 	sp.top = sp.part(top, top.Reduce.Ranges[0], func(
 		at func(*ir.Expr) *ir.Expr, inside *ir.Expr, _ *ir.Value,
 	) *ir.Expr {
@@ -158,7 +158,7 @@ func (sp *streamSplit) run() {
 		r := u.Reduce.Ranges[0]
 		x, rest := sp.Weight, []*ir.Expr{sp.Factor, sp.Value}
 		if u != sp.Out {
-			x, _ = m.Exponential(form.Stripped(m.Whole[u]).Args[0], map[*ir.Range]bool{r: true})
+			x, _ = m.Exponential(form.Stripped(m.Whole(u)).Args[0], map[*ir.Range]bool{r: true})
 			rest = nil
 		}
 		part := sp.part(u, r, func(at func(*ir.Expr) *ir.Expr, inside *ir.Expr, part *ir.Value) *ir.Expr {
