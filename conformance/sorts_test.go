@@ -19,11 +19,12 @@ import (
 )
 
 // longSorts are orders of rows that the interpreter has no time for.
-const longSorts = `graph g(x: f32[N, M]) -> (up: f32[N, M], at: i64[N, M], down: f32[N, M], top: f32[N, 64], top_at: i64[N, 64],
+const longSorts = `graph g(x: f32[N, M]) -> (up: f32[N, M], at: i64[N, M], place: i64[N, M], down: f32[N, M], top: f32[N, 64], top_at: i64[N, 64],
     low: f32[N, 1000], half_at: i64[N, M], half_up: bf16[N, M], half_top: bf16[N, 200], half_top_at: i64[N, 200],
     long_at: i64[N, M], long_low: f64[N, 9], long_low_at: i64[N, 9]) {
     up = sort(x)
     at = argsort(x)
+    place = argsort(at)
     down = sort(x, descending=true)
     top, top_at = topk(x, 64)
     low, low_at = topk(x, 1000, largest=false)
@@ -107,6 +108,9 @@ func checkSorts(t *testing.T, x []float32, got map[string]*tensor.Tensor, row in
 	floats("low", x, up)
 	n := len(x)
 	assert.Equal(t, up, got["at"].Ints()[row*n:][:n])
+	for j, at := range up {
+		assert.Equal(t, int64(j), got["place"].Ints()[row*n:][at])
+	}
 	assert.Equal(t, down[:64], got["top_at"].Ints()[row*64:][:64])
 	assert.Equal(t, halfDown, got["half_at"].Ints()[row*n:][:n])
 	floats("half_up", half, inOrder(half, false))
