@@ -1,5 +1,14 @@
 package conformance
 
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/runtime/simtest"
+)
+
 // inverses are programs that ask at which place of an order each element stands, by the order of the order: as results in either
 // order of axes, read by what follows beside the order itself, taken three times, and of which only a part or the descending order
 // is wanted, which is no inverse.
@@ -18,4 +27,19 @@ func inverseFamilies() []family {
 	return []family{{name: "inverses of orders", rows: inverses, symbols: []string{"N", "M"}, sizes: [][]int64{{2, 3}, {3, 33}, {2, 700}, {1, 9000}},
 		fill: Integers(-40, 40), exact: identical, on: append(races([][]int64{{3, 33}, {2, 700}}), pass{engine: "cpu"}, pass{engine: "gpu"}),
 		compile: onAll(true, "sm_90a", "sm_80")}}
+}
+
+// TestInversesOfLongRows runs rows that blocks sort in pieces and then merge on a simulated device.
+func TestInversesOfLongRows(t *testing.T) {
+	t.Parallel()
+	dev := openSimulated(t, simtest.Config{Arch: "sm_90a"})
+	merged := func(v *ir.Variant) bool { return v.Strategy == ir.SortMerge }
+	var rows []row
+	for _, r := range inverses {
+		if r.name == "results" || r.name == "back" {
+			r.sizes = [][]int64{{2, 16500}}
+			rows = append(rows, r)
+		}
+	}
+	require.Greater(t, forVariants(t, dev, merged, rows), 1)
 }
