@@ -210,7 +210,8 @@ var transposed = map[bool]int{false: 1, true: 0}
 // queued after the one that runs, and then compute the epilogue.
 func (e *contractWarpgroup) multiplier(c *ir.Contract) {
 	e.moveRegisters("registers_take<MULTIPLIER_REGISTERS>();")
-	e.line("const int role = warpgroup - MULTIPLIER / 128, turn = TURNS > 1 ? role : 0, side = SIDES > 1 ? role : 0;")
+	e.line("const int role = warpgroup - MULTIPLIER / 128, turn = TURNS > 1 ? role : 0;")
+	e.line("[[maybe_unused]] const int side = SIDES > 1 ? role : 0;")
 	e.line("const int block_m = TURNS > 1 || SIDES > 1 ? 0 : role * BLOCKS_M;")
 	if !e.split {
 		e.line("const unsigned staging = ring.staging_of(uniform(threadIdx.x / 32) - MULTIPLIER / 32);")

@@ -7,7 +7,8 @@ constexpr int MULTIPLIERS = (THREADS - COPIERS) / 128;
 constexpr int COPIER = IS_SPLIT ? 128 * MULTIPLIERS : 0, MULTIPLIER = IS_SPLIT ? 0 : 128; // the first thread of each role
 constexpr int PEERS = CLUSTER * SPLIT_K;  // blocks of a cluster: they share tiles of B, or the columns of one tile
 constexpr int BLOCKS_M = TILE_M / 64 / (TURNS > 1 || SIDES > 1 ? 1 : MULTIPLIERS); // 64-row blocks of a warpgroup
-constexpr int OWN_N = TILE_N / SIDES, OWN_N_EACH = TILE_N_EACH / SIDES; // columns of a warpgroup; of each operand
+constexpr int OWN_N = TILE_N / SIDES;    // columns of a warpgroup
+[[maybe_unused]] constexpr int OWN_N_EACH = TILE_N_EACH / SIDES; // of each operand
 constexpr int BYTES_A = STAGE_M * LINE, BYTES_B = STAGE_N * LINE; // a line is TILE_K elements, and of the swizzle
 constexpr int STAGED = BLOCKS_M * OWN_N / 2 > 128 ? 32 : 64; // sums of a row that a warp stages at a time: fewer where registers hold many
 constexpr int STAGING = 16 * 64 * 4;     // bytes, of a warp
