@@ -133,6 +133,7 @@ type splitCandidate struct {
 	splits int      // over the blocks of a cluster
 	when   *ir.Expr // nil for all sizes
 	slices *ir.Expr // over blocks whose sums pass through memory; nil for none
+	fill   int      // blocks of slices that a multiprocessor has to hold at a time
 	byRow  bool     // threads read windows row by row
 	halo   *ir.Halo // blocks copy what the windows of the right side cover; nil where they do not
 	turned bool     // the two sides of the product are swapped
@@ -333,7 +334,7 @@ func (lo splitKernel) splitVariant(fold ir.Fold, c ir.Contract, s splitCandidate
 		return nil
 	}
 	if !s.byRow && s.halo == nil && (!plain(c.A) || !plain(c.B[0]) || c.A.Window != nil) {
-		v.Schedule.MinBlocks = 1 // a prologue needs registers, and so do addresses of single elements
+		v.Schedule.MinBlocks = max(1, s.fill) // a prologue needs registers, and so do addresses of single elements
 	}
 	v.When = algebra.And(s.when, needs.Condition())
 	if needs.Condition() != nil {
