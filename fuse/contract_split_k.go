@@ -156,7 +156,9 @@ func (lo splitKernel) splitCandidates(c *ir.Contract, wide bool, rival *ir.Expr)
 			// copies of single elements wait for memory, so splits, which give more blocks, come first; small tiles are
 			// for short sums
 			worth := ir.Apply(ir.OpOr, algebra.AtLeastSize(algebra.Product(lo.k.Cols), singleColumns), algebra.AtLeastSize(few, shapes.least))
-			out = append(out, splitCandidate{splitShape: s, splits: forecast.MostSplits / 2, when: algebra.And(when, worth)})
+			const splits = forecast.MostSplits / 2
+			whole := algebra.And(algebra.And(when, worth), algebra.AtLeastSize(algebra.Product(lo.k.Cols), splits*int64(s.k)))
+			out = append(out, splitCandidate{splitShape: s, splits: splits, when: whole}, splitCandidate{splitShape: s, splits: 1, when: algebra.And(when, worth)})
 			return
 		}
 		tiles, columns := tilesIn(c, s), int64(splitColumns*s.k)
