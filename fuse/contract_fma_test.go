@@ -44,6 +44,11 @@ func TestTilesOfMultiplyAdds(t *testing.T) {
 		{"sm_90a", 204800, 32, 512, "128x32, splits 0, run 128"},
 		{"sm_90a", 17, 204800, 512, "32x128, splits 0, run 128"},
 		{"sm_90a", 204800, 65, 512, "128x128, splits 0, run 0"},
+		{"sm_90a", 204801, 43, 383, "128x64, splits 0, run 128"}, // elements are copied one by one
+		{"sm_90a", 204801, 31, 383, "128x32, splits 0, run 128"},
+		{"sm_90a", 204801, 67, 383, "128x128, splits 0, run 0"},
+		{"sm_90a", 204801, 11, 129, "128x16, splits 4, run 128"},
+		{"sm_90a", 204801, 11, 127, "128x16, splits 0, run 128"}, // no split has a whole stage
 		{"sm_80", 4096, 4096, 8192, "128x128, splits 0, run 0"},
 		{"sm_80", 1024, 1024, 8192, "128x128, slices 4, run 0"},
 	} {

@@ -213,7 +213,7 @@ func (lo splitKernel) splitCandidates(c *ir.Contract, wide bool, rival *ir.Expr)
 	add(shapes.small, blocks, algebra.And(enough, algebra.AtMostSize(few, shapes.least-1)), rival)
 	prologue := storedRead(c.A.Value, c.Type) == nil || storedRead(c.B[0].Value, c.Type) == nil
 	if c.Unit != ir.HalfUnit || prologue || lo.isWindowed(c) { // the other products take their large tiles from the contract mapping
-		out = append(out, lo.lowChoices(c, enough, wide)...)
+		out = append(out, lo.lowChoices(c, enough)...)
 		out = append(out, lo.largeChoices(lo.largeShape(c, shapes.large), enough, wide)...)
 	}
 	for i, choice := range out {
