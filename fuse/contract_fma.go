@@ -43,10 +43,10 @@ const (
 )
 
 // lowChoices are tiles of few rows of either side, for products in f32 of many tiles: half or more of a large tile would be empty.
-// Windows have few channels of weights on the left side; other products take these tiles where they are read in vectors.
-func (lo splitKernel) lowChoices(c *ir.Contract, enough *ir.Expr, wide bool) (out []splitCandidate) {
+// Windows have few channels of weights on the left side.
+func (lo splitKernel) lowChoices(c *ir.Contract, enough *ir.Expr) (out []splitCandidate) {
 	windowed := lo.isWindowed(c)
-	if c.Unit != ir.FMAUnit || !windowed && (c.Type == ir.F64 || !wide) {
+	if c.Unit != ir.FMAUnit || !windowed && c.Type == ir.F64 {
 		return nil
 	}
 	for _, s := range []splitShape{lowFMA, mediumFMA} {

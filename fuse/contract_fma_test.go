@@ -2,6 +2,7 @@ package fuse
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -43,6 +44,11 @@ func TestTilesOfMultiplyAdds(t *testing.T) {
 		{"sm_90a", 204800, 32, 512, "128x32, splits 0, run 128"},
 		{"sm_90a", 17, 204800, 512, "32x128, splits 0, run 128"},
 		{"sm_90a", 204800, 65, 512, "128x128, splits 0, run 0"},
+		{"sm_90a", 204801, 43, 383, "128x64, splits 0, run 128"}, // elements are copied one by one
+		{"sm_90a", 204801, 31, 383, "128x32, splits 0, run 128"},
+		{"sm_90a", 204801, 67, 383, "128x128, splits 0, run 0"},
+		{"sm_90a", 204801, 11, 129, "128x16, splits 4, run 128"},
+		{"sm_90a", 204801, 11, 127, "128x16, splits 0, run 128"}, // no split has a whole stage
 		{"sm_80", 4096, 4096, 8192, "128x128, splits 0, run 0"},
 		{"sm_80", 1024, 1024, 8192, "128x128, slices 4, run 0"},
 	} {
@@ -86,4 +92,32 @@ func TestSlicesOfMultiplyAdds(t *testing.T) {
 		assert.Equal(t, test.slices, numbers.Contract.Slices.String())
 		assert.Equal(t, symbols.Schedule, numbers.Schedule)
 	}
+}
+
+// The blocks of slices run at the same time: a kernel promises that a multiprocessor holds as many as the number of slices counts on, also
+// where elements are copied one by one or computed on the way, which takes registers.
+func TestSlicesRunTogether(t *testing.T) {
+	device, err := ir.DeviceNamed("sm_90a")
+	require.NoError(t, err)
+	draw, sliced := rand.New(rand.NewPCG(5, 0)), 0
+	operand := []string{"transpose(a)", "transpose(a * d[:, none])", "transpose(relu(a))"}
+	for range 60 {
+		m, n, k := 5+draw.Int64N(300), 5+draw.Int64N(300), 5000+draw.Int64N(100000)
+		src := fmt.Sprintf("@onekernel graph g(a: f32[%d, %d], b: f32[%[1]d, %[3]d], d: f32[%[1]d]) -> (y: f32[%[2]d, %[3]d]) { y = %s @ b }", k, m, n, operand[draw.IntN(3)])
+		plan, err := Plan(parse(t, src), Options{Device: device})
+		require.NoError(t, err)
+		v := variantAt(t, plan, nil)
+		if v.Contract == nil || v.Contract.Slices == nil {
+			continue
+		}
+		slices, known := ir.EvalSize(v.Contract.Slices, nil)
+		require.True(t, known, src)
+		if s := v.Schedule; slices > 2*fewSlices+1 { // an odd number of few slices may take two rounds
+			tiles, known := ir.EvalSize(tilesIn(v.Contract, splitShape{m: s.TileM, n: s.TileN}), nil)
+			require.True(t, known, src)
+			assert.LessOrEqual(t, tiles*slices, int64(s.MinBlocks)*ir.ReferenceSMs, src)
+			sliced++
+		}
+	}
+	assert.Greater(t, sliced, 30)
 }

@@ -66,7 +66,7 @@ func (lo splitKernel) sliceChoices(c *ir.Contract, enough *ir.Expr, wide bool) [
 		}
 		when := algebra.And(algebra.AtMostSize(count, t.most), ir.Simplify(ir.Apply(ir.OpLe, least, room), ir.Facts{}))
 		when = algebra.And(algebra.And(enough, t.suits(c)), when)
-		out = append(out, splitCandidate{splitShape: t.splitShape, splits: 1, slices: slices, when: when})
+		out = append(out, splitCandidate{splitShape: t.splitShape, splits: 1, slices: slices, fill: t.fill, when: when})
 	}
 	return out
 }

@@ -133,6 +133,7 @@ type splitCandidate struct {
 	splits int      // over the blocks of a cluster
 	when   *ir.Expr // nil for all sizes
 	slices *ir.Expr // over blocks whose sums pass through memory; nil for none
+	fill   int      // blocks of slices that a multiprocessor has to hold at a time
 	byRow  bool     // threads read windows row by row
 	halo   *ir.Halo // blocks copy what the windows of the right side cover; nil where they do not
 	turned bool     // the two sides of the product are swapped
@@ -155,7 +156,9 @@ func (lo splitKernel) splitCandidates(c *ir.Contract, wide bool, rival *ir.Expr)
 			// copies of single elements wait for memory, so splits, which give more blocks, come first; small tiles are
 			// for short sums
 			worth := ir.Apply(ir.OpOr, algebra.AtLeastSize(algebra.Product(lo.k.Cols), singleColumns), algebra.AtLeastSize(few, shapes.least))
-			out = append(out, splitCandidate{splitShape: s, splits: forecast.MostSplits / 2, when: algebra.And(when, worth)})
+			const splits = forecast.MostSplits / 2
+			whole := algebra.And(algebra.And(when, worth), algebra.AtLeastSize(algebra.Product(lo.k.Cols), splits*int64(s.k)))
+			out = append(out, splitCandidate{splitShape: s, splits: splits, when: whole}, splitCandidate{splitShape: s, splits: 1, when: algebra.And(when, worth)})
 			return
 		}
 		tiles, columns := tilesIn(c, s), int64(splitColumns*s.k)
@@ -210,7 +213,7 @@ func (lo splitKernel) splitCandidates(c *ir.Contract, wide bool, rival *ir.Expr)
 	add(shapes.small, blocks, algebra.And(enough, algebra.AtMostSize(few, shapes.least-1)), rival)
 	prologue := storedRead(c.A.Value, c.Type) == nil || storedRead(c.B[0].Value, c.Type) == nil
 	if c.Unit != ir.HalfUnit || prologue || lo.isWindowed(c) { // the other products take their large tiles from the contract mapping
-		out = append(out, lo.lowChoices(c, enough, wide)...)
+		out = append(out, lo.lowChoices(c, enough)...)
 		out = append(out, lo.largeChoices(lo.largeShape(c, shapes.large), enough, wide)...)
 	}
 	for i, choice := range out {
@@ -333,7 +336,7 @@ func (lo splitKernel) splitVariant(fold ir.Fold, c ir.Contract, s splitCandidate
 		return nil
 	}
 	if !s.byRow && s.halo == nil && (!plain(c.A) || !plain(c.B[0]) || c.A.Window != nil) {
-		v.Schedule.MinBlocks = 1 // a prologue needs registers, and so do addresses of single elements
+		v.Schedule.MinBlocks = max(1, s.fill) // a prologue needs registers, and so do addresses of single elements
 	}
 	v.When = algebra.And(s.when, needs.Condition())
 	if needs.Condition() != nil {

@@ -47,7 +47,7 @@ func (lo splitKernel) symmetricChoices(c *ir.Contract, enough *ir.Expr, wide boo
 	suits := ir.Simplify(ir.Apply(ir.OpLe, ir.Apply(ir.OpMul, ours, ir.IntConst(of)), ir.Apply(ir.OpMul, halves, ir.IntConst(most))), ir.Facts{})
 	slices, room := large.slices(tiles), ir.Apply(ir.OpFloorDiv, algebra.Product(lo.k.Cols), ir.IntConst(large.columns))
 	few := algebra.And(algebra.AtMostSize(tiles, mostSymmetric-1), ir.Simplify(ir.Apply(ir.OpLe, slices, room), ir.Facts{}))
-	out := []splitCandidate{{splitShape: large.splitShape, splits: 1, slices: slices, when: algebra.And(enough, algebra.And(suits, few)), symmetric: true}}
+	out := []splitCandidate{{splitShape: large.splitShape, splits: 1, slices: slices, fill: large.fill, when: algebra.And(enough, algebra.And(suits, few)), symmetric: true}}
 	for _, choice := range lo.largeChoices(large.splitShape, enough, wide) {
 		choice.when, choice.symmetric = algebra.And(choice.when, algebra.And(suits, algebra.AtLeastSize(tiles, mostSymmetric))), true
 		out = append(out, choice)

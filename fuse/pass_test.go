@@ -247,6 +247,10 @@ var passTable = []passCase{
 		`z[i, j] = sum[k: 4000] (x[i, k] - m[k]) * u[k, j]`},
 	{"an operand in f32 is stored as it is read", `@bench(N=65536) graph g(x: f32[N, 100], z: f32[N, 120]) -> (y: f32[100, 120]) { y = transpose(x * tanh(x)) @ z }`,
 		`t[j, i] = x[j, i] * tanh(x[j, i]); y[i, j] = sum[k: N] t[k, i] * z[k, j]`},
+	{"short rows of a small operand are copied", `graph g(a: bf16[8192, 4096], b: bf16[4096, 19]) -> (y: bf16[8192, 19]) { y = a @ b }`,
+		`y_operand[i, j: 64] = b[i, j]; y[i, j: 19] = sum[k: 4096] a[i, k] * y_operand[k, j]`},
+	{"short rows of a large operand stay", `graph g(a: bf16[32, 65536], b: bf16[65536, 19]) -> (y: bf16[32, 19]) { y = a @ b }`,
+		`y[i, j] = sum[k: 65536] a[i, k] * b[k, j]`},
 	{"masks are multiplied in 16 bits", `@bench(N=1024) graph g(x: f32[N, 512], m: bool[N, 512]) -> (y: f32[N, N]) {
 		y = f32(x > 0.5) @ transpose(1 - f32(m)) }`,
 		`y_operand[i, j] = bf16(f32(x[i, j] > 0.5)); y_operand_2[i, j] = bf16(1.0 - f32(m[i, j])); y[i, j] = sum[k: 512] f32(y_operand[i, k]) * f32(y_operand_2[j, k])`},

@@ -14,7 +14,7 @@ import (
 // once, pays.
 const (
 	alignedDepth = 257     // least terms of a sum: more than the threads of a row add up
-	alignedRow   = 32      // least elements of a row that is copied: half a line
+	alignedRow   = 32      // least elements of a row that is copied: half a line; fewer where the other operand is no smaller than the copy
 	alignedRows  = 17      // least rows of each side: those of tiles through warpgroups
 	alignedWork  = 1 << 26 // least multiplications: read one element at a time they take several launches
 	shortDepth   = 64      // least terms of a sum, where the program gives their number, with as much work as follows
@@ -117,7 +117,13 @@ func unalignedRows(load, other *ir.Expr, batch, reduced map[*ir.Range]bool, size
 		return false
 	}
 	length, ok := ir.EvalSize(row, sizes)
-	return ok && length >= alignedRow && length%access != 0 && !ir.Multiple(row, access, facts)
+	return ok && length%access != 0 && !ir.Multiple(row, access, facts) && (length >= alignedRow || length >= alignedRows && smallCopy(load, other, sizes))
+}
+
+// smallCopy reports whether a copy of a tensor whose rows are shorter than lines is no larger than the tensor of the other side.
+func smallCopy(load, other *ir.Expr, sizes map[string]int64) bool {
+	rows := algebra.PointsAt(load.From.Axes[:rowAxis(load.From)], sizes)
+	return rows*float64(forecast.LineBytes/load.Type.Size()) <= algebra.PointsAt(other.From.Axes, sizes)
 }
 
 // ownAxes is the last axes of a tensor whose indices are ranges of the result, each whole, that only this side depends on.
