@@ -88,7 +88,7 @@ func TestVariants(t *testing.T) {
 			p := planOf(t, src)
 			for _, k := range p.Kernels {
 				require.NotEmpty(t, k.Variants)
-				assert.LessOrEqual(t, len(k.Variants), 50, "size classes of %s", k.Name)
+				assert.LessOrEqual(t, len(k.Variants), 60, "size classes of %s", k.Name)
 				assert.Nil(t, k.Variants[len(k.Variants)-1].When, "the last of %s takes everything", k.Name)
 				for n, v := range k.Variants {
 					checkSchedule(t, k, v)
