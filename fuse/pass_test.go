@@ -107,6 +107,10 @@ func TestPassesKeepResults(t *testing.T) {
 		passCase{name: "conditions", src: `graph g(a: bf16[N, K], b: bf16[N, K], s: i32[N]) -> (y: f32[N, N]) {
 			y[i: N, j: N] = sum[k: K where s[i] == s[j] && k % 3 < 2] f32(a[i, k]) * f32(b[j, k])
 		}`},
+		passCase{name: "added products", src: `@bench(S=8192, T=8192) graph g(q: bf16[S, 2, 24], p: bf16[S, 2, 8], k: bf16[T, 24], r: bf16[T, 2, 8], b: f32[T]) -> (y: f32[2, S, T], z: bf16[2, S, T]) {
+			y = einsum("shd,td->hst", f32(q), f32(k)) * 0.5 + einsum("thd,shd->hst", f32(r), f32(p)) + b
+			z = softmax(einsum("shd,td->hst", q, k) + einsum("thd,shd->hst", r, p))
+		}`},
 		passCase{name: "inverses", src: `graph g(x: f32[N, M]) -> (at: i64[N, M], place: i64[M, N], y: f32[N, M]) {
 			at = argsort(x)
 			place = transpose(argsort(at), 0, 1)

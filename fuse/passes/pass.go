@@ -42,6 +42,7 @@ var All = []Pass{
 	{Name: "factor-tiles", Doc: "move all such factors out of sums of products for tensor cores", Run: factorTiles, On: ir.Device.TensorCores},
 	{Name: "scales", Doc: "multiply the sums of products, not an operand that is in memory without them, by constants", Run: scaleSums, On: ir.Device.TensorCores},
 	{Name: "pairs", Doc: "sum products of three factors and more two at a time, and sums of products a side ahead, where that takes less work", Run: splitPairs, On: ir.Device.TensorCores},
+	{Name: "added-products", Doc: "make one product of two that are added, where the operands of both are smaller than the results", Run: addProducts, On: ir.Device.TensorCores},
 	{Name: "source-order", Doc: "put the axes of operands of products of f32 in the order of what they are computed from", Run: orderAsRead, On: ir.Device.TensorCores},
 	{Name: "digits", Doc: "give products of windows behind a reshape a range for each place of a window", Run: splitDigits, On: ir.Device.TensorCores},
 	{Name: "groups", Doc: "give the groups of convolutions an axis of their own", Run: splitGroups, On: ir.Device.TensorCores},
