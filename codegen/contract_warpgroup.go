@@ -18,6 +18,7 @@ type contractWarpgroup struct {
 type stagePart struct {
 	o           ir.Operand
 	to, origin  string // where the operand's rows begin in the stage, and which row of the tensor is the first
+	column      string // the first column
 	rows, first int    // rows of this part, and the row of the stage at which they begin
 	cluster     int    // blocks that copy a share each, and send it to all
 }
@@ -92,18 +93,27 @@ func (e *contractWarpgroup) copier(c *ir.Contract) {
 	e.open("for (int step = 0; step < steps; ++step, place.advance())")
 	e.line("const unsigned full = ring.full_at(place.stage);")
 	e.line("barrier_wait(ring.empty_at(place.stage), place.parity ^ 1);")
-	s := e.v.Schedule
-	rowsA := s.TileM
+	rowsA := e.v.Schedule.TileM
 	if e.split { // a product of few rows does not fill all rows of a stage; no result depends on the others
-		rowsA = c.A.View.TileBytes() / stageLine
+		rowsA = sideA(c).View.TileBytes() / stageLine
 	}
 	e.line("barrier_expect(full, %d * LINE + BYTES_B);", rowsA)
-	e.copies(stagePart{c.A, "ring.operand_a(place.stage)", "tiles.m", rowsA, 0, 1})
-	each := s.TileN / len(c.B)
-	for i, b := range c.B {
-		e.copies(stagePart{b, "ring.operand_b(place.stage)", "tiles.n", each, i * each, sharingBlocks(s)})
+	if c.Segments == nil {
+		e.copiesOfStage(c.A, c.B, rowsA, e.step()+" * TILE_K")
+	} else {
+		e.copiesOfSegments(c, rowsA)
 	}
 	e.endCopier()
+}
+
+// copiesOfStage writes the copies of a stage of both sides, from a column on.
+func (e *contractWarpgroup) copiesOfStage(a ir.Operand, b []ir.Operand, rowsA int, column string) {
+	s := e.v.Schedule
+	e.copies(stagePart{a, "ring.operand_a(place.stage)", "tiles.m", column, rowsA, 0, 1})
+	each := s.TileN / len(b)
+	for i, o := range b {
+		e.copies(stagePart{o, "ring.operand_b(place.stage)", "tiles.n", column, each, i * each, sharingBlocks(s)})
+	}
 }
 
 // endCopier closes the loops of the thread that copies.
@@ -129,7 +139,11 @@ func (e *contractWarpgroup) moveRegisters(text string) {
 // viewBatch writes the coordinates of the batch at which views are read.
 func (e *contractWarpgroup) viewBatch(c *ir.Contract) {
 	var uses []*ir.Expr
-	for _, o := range append([]ir.Operand{c.A}, c.B...) {
+	operands := append([]ir.Operand{c.A}, c.B...)
+	for _, s := range c.Segments {
+		operands = append(append(operands, s.A), s.B...)
+	}
+	for _, o := range operands {
 		for _, r := range o.ViewBatch {
 			uses = append(uses, r.At())
 		}
@@ -171,7 +185,7 @@ func (e *contractWarpgroup) copies(p stagePart) {
 	case cluster > 1:
 		call = fmt.Sprintf("tma_load_multicast(%d, ", 1<<cluster-1)
 	}
-	slab, column := o.View.Box[0], e.columnOfStep()
+	slab, column := o.View.Box[0], p.column
 	if o.KLast {
 		slab = o.View.Box[1]
 	} else if part := o.View.Box[1]; part < slab { // each block copies a share of the columns of all rows
@@ -255,7 +269,7 @@ func (e *contractWarpgroup) multiplier(c *ir.Contract) {
 // stageLayout is the arguments that describe the layout of 16-bit operands in a stage.
 func stageLayout(c *ir.Contract) string {
 	layout := fmt.Sprintf("%d, %d, Element", transposed[c.A.KLast], transposed[c.B[0].KLast])
-	if c.A.View != nil && c.A.View.Swizzle < stageLine { // a few rows side by side
+	if a := sideA(c); a.View != nil && a.View.Swizzle < stageLine { // a few rows side by side
 		layout += ", true"
 	}
 	return layout

@@ -14,12 +14,12 @@ func (e *contractWarpgroup) splitK() {
 	e.line("const int first_step = all_steps * cluster_rank() / SPLIT_K, steps = all_steps * (cluster_rank() + 1) / SPLIT_K - first_step;")
 }
 
-// columnOfStep is the first column of a stage.
-func (e *contractWarpgroup) columnOfStep() string {
+// step is the number of a stage of the whole sum.
+func (e *contractWarpgroup) step() string {
 	if e.split {
-		return "(first_step + step) * TILE_K"
+		return "(first_step + step)"
 	}
-	return "step * TILE_K"
+	return "step"
 }
 
 // cachePolicies writes the cache hint for operands of split-K: tiles that read the same elements do so at

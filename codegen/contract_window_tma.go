@@ -35,6 +35,9 @@ func tiledRows(o ir.Operand, own []*ir.Range) *ir.Expr {
 
 // stepsOf is the number of stages for all columns.
 func (e *contractWarpgroup) stepsOf(c *ir.Contract) string {
+	if len(c.Segments) > 0 {
+		return strings.Join(e.stepsOfSegments(c), " + ")
+	}
 	if c.A.WindowTiles == nil {
 		return fmt.Sprintf("(%s + TILE_K - 1) / TILE_K", e.size(e.contracted()))
 	}

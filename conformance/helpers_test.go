@@ -2,12 +2,14 @@ package conformance
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fusec/fusec"
 	"github.com/fusec/fusec/codegen"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/runtime"
@@ -55,6 +57,28 @@ func loadForAll(t *testing.T, dev *Engine, plan *ir.Plan) *runtime.Function {
 	f, err := dev.Device.Load(t.Context(), codegen.Generate(plan))
 	require.NoError(t, err)
 	return f
+}
+
+// eachVariant is a program as it is planned for some sizes, once for each variant of a kind, which then runs at all sizes.
+func eachVariant(t *testing.T, dev *Engine, src string, sizes map[string]int64, kind func(*ir.Variant) bool) (g *ir.Graph, out []*runtime.Function) {
+	t.Helper()
+	for at := 0; ; at++ {
+		p, err := fusec.CompileSource(source("g", src), fusec.Options{Arch: dev.Arch()})
+		require.NoError(t, err)
+		plan, one := p.Plan().At(sizes), false
+		for _, k := range plan.Kernels {
+			k.When = nil
+			those := slices.DeleteFunc(slices.Clone(k.Variants), func(v *ir.Variant) bool { return !kind(v) || v.Schedule.Index64 })
+			if at < len(those) {
+				one, k.Variants = true, those[at:at+1]
+				k.Variants[0].When = nil
+			}
+		}
+		if !one {
+			return g, out
+		}
+		g, out = p.Graph(), append(out, loadForAll(t, dev, plan))
+	}
 }
 
 // requireSameBits runs a function again and again.

@@ -6,9 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/fusec/fusec"
 	"github.com/fusec/fusec/ir"
-	"github.com/fusec/fusec/runtime"
 	"github.com/fusec/fusec/runtime/simtest"
 )
 
@@ -65,7 +63,7 @@ func TestSymmetricSimulated(t *testing.T) {
 		t.Run(r.name, func(t *testing.T) {
 			t.Parallel()
 			dev := openSimulated(t, simtest.Config{Arch: "sm_90a", Limit: 1 << 28})
-			g, all := symmetricVariants(t, dev, r.src)
+			g, all := eachVariant(t, dev, r.src, map[string]int64{"M": 500, "K": 60000}, func(v *ir.Variant) bool { return v.Contract != nil && v.Contract.Symmetric })
 			require.NotEmpty(t, all)
 			for _, f := range all {
 				for _, sizes := range []map[string]int64{{"M": 300, "K": 40}, {"M": 172, "K": 24}} {
@@ -73,28 +71,5 @@ func TestSymmetricSimulated(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// symmetricVariants are the graph of a program, and functions each of which runs its product by one of the symmetric variants.
-func symmetricVariants(t *testing.T, dev *Engine, src string) (g *ir.Graph, out []*runtime.Function) {
-	for at := 0; ; at++ {
-		p, err := fusec.CompileSource(source("g", src), fusec.Options{Arch: dev.Arch()})
-		require.NoError(t, err)
-		plan, one := p.Plan().At(map[string]int64{"M": 500, "K": 60000}), false
-		for _, k := range plan.Kernels {
-			k.When = nil
-			symmetric := slices.DeleteFunc(slices.Clone(k.Variants), func(v *ir.Variant) bool {
-				return v.Contract == nil || !v.Contract.Symmetric || v.Schedule.Index64
-			})
-			if at < len(symmetric) {
-				one, k.Variants = true, symmetric[at:at+1]
-				k.Variants[0].When = nil
-			}
-		}
-		if !one {
-			return g, out
-		}
-		g, out = p.Graph(), append(out, loadForAll(t, dev, plan))
 	}
 }

@@ -122,7 +122,11 @@ func sharesLeft(c, d *ir.Contract) bool {
 
 // swapped is the transposed product.
 func swapped(c *ir.Contract) *ir.Contract {
-	return &ir.Contract{Batch: c.Batch, M: c.N, N: c.M, A: c.B[0], B: []ir.Operand{c.A}, Type: c.Type}
+	out := &ir.Contract{Batch: c.Batch, M: c.N, N: c.M, A: c.B[0], B: []ir.Operand{c.A}, Type: c.Type}
+	for _, s := range c.Segments {
+		out.Segments = append(out.Segments, ir.Segment{Depth: s.Depth, A: s.B[0], B: []ir.Operand{s.A}})
+	}
+	return out
 }
 
 // splitProduct divides the factors of a product into two sides by the rows that they depend on. Rows of

@@ -145,13 +145,27 @@ func (lo warpgroupKernel) warpgroupSchedule(tile warpgroupTile, t ir.DType, vect
 
 // warpgroupViews adds to a variant the tensor maps through which tiles of both sides are copied.
 func (lo warpgroupKernel) warpgroupViews(v *ir.Variant, c *ir.Contract, tile warpgroupTile) {
+	if c.Segments == nil {
+		lo.sideViews(v, c, &c.A, c.B, algebra.Product(lo.columns()), tile)
+		return
+	}
+	c.Segments = slices.Clone(c.Segments)
+	for i := range c.Segments {
+		s := &c.Segments[i]
+		s.B = slices.Clone(s.B)
+		lo.sideViews(v, c, &s.A, s.B, s.Depth, tile)
+	}
+}
+
+// sideViews adds the tensor maps of both sides of a product with so many columns.
+func (lo warpgroupKernel) sideViews(v *ir.Variant, c *ir.Contract, a *ir.Operand, b []ir.Operand, depth *ir.Expr, tile warpgroupTile) {
 	rows := tile.m
 	if tile.fewRows > 0 {
 		rows = tile.fewRows
 	}
-	lo.view(v, &c.A, c, viewTile{"map_a", c.M, rows, 1})
-	for i := range c.B {
-		lo.view(v, &c.B[i], c, viewTile{"map_b", c.N, tile.n / len(c.B), tile.cluster})
+	lo.view(v, a, c, viewTile{"map_a", c.M, depth, rows, 1})
+	for i := range b {
+		lo.view(v, &b[i], c, viewTile{"map_b", c.N, depth, tile.n / len(b), tile.cluster})
 	}
 }
 
@@ -209,6 +223,9 @@ func (lo warpgroupKernel) rowsApartInMemory(o ir.Operand, own []*ir.Range) (n in
 // viewable reports whether the copy engine can copy all operands. It chooses the order in which each lies,
 // and adds to needs what that asks of the sizes.
 func (lo warpgroupKernel) viewable(c *ir.Contract, needs *algebra.Needs) bool {
+	if segments := lo.segmentsOf(c); segments != nil {
+		return lo.viewableSegments(c, segments, needs)
+	}
 	ok := lo.viewableOperand(&c.A, c.M, c, needs)
 	for i := range c.B {
 		ok = ok && lo.viewableOperand(&c.B[i], c.N, c, needs) && c.B[i].KLast == c.B[0].KLast
@@ -250,6 +267,7 @@ func (lo warpgroupKernel) viewableOperand(o *ir.Operand, own []*ir.Range, c *ir.
 type viewTile struct {
 	name    string
 	own     []*ir.Range
+	depth   *ir.Expr // number of columns
 	rows    int
 	cluster int
 }
@@ -262,7 +280,7 @@ func (lo warpgroupKernel) view(v *ir.Variant, o *ir.Operand, c *ir.Contract, t v
 	if !ok {
 		panic("BUG: the view of an operand that has none")
 	}
-	extent, depth := algebra.Product(t.own), algebra.Product(lo.columns())
+	extent, depth := algebra.Product(t.own), t.depth
 	if f := lo.r.folded; f != nil && f.extent != nil && algebra.Innermost(t.own) == algebra.Innermost(lo.k.Cols) {
 		extent = f.extent
 	}

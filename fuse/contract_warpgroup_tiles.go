@@ -148,7 +148,8 @@ func (lo warpgroupKernel) linesOf(o ir.Operand, t ir.DType, rows int64) *ir.Expr
 func (lo warpgroupKernel) stepsOf(c *ir.Contract) *ir.Expr {
 	cols, depth := lo.columns(), int64(depthOf(c.Type))
 	if !lo.isWindowed(c) {
-		return algebra.CeilDiv(algebra.Product(cols), depth)
+		steps := ir.IntConst(int64(len(c.Segments)) - 1) // each segment ends with a stage of its own
+		return ir.Apply(ir.OpAdd, algebra.CeilDiv(algebra.Product(cols), depth), ir.Apply(ir.OpMax, steps, ir.IntConst(0)))
 	}
 	last := len(cols) - 1
 	steps := ir.Apply(ir.OpMul, algebra.Product(cols[:last]), algebra.CeilDiv(cols[last].Extent, depth))

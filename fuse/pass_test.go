@@ -111,6 +111,18 @@ func TestPassesKeepResults(t *testing.T) {
 			y = einsum("shd,td->hst", f32(q), f32(k)) * 0.5 + einsum("thd,shd->hst", f32(r), f32(p)) + b
 			z = softmax(einsum("shd,td->hst", q, k) + einsum("thd,shd->hst", r, p))
 		}`},
+		passCase{name: "added products in place", src: `@bench(S=65536) graph g(x: bf16[S, 64], w: bf16[64, 256], h: bf16[S, 32], u: bf16[256, 32], b: bf16[256], c: bf16[256]) -> (d: bf16[S, 64], y: bf16[S, 64], q: bf16[S, 256], r: bf16[S, 64]) {
+			i, f, g, o = split(x @ w + b + linear(relu(h), u, c), 4, axis=-1)
+			d = sigmoid(f) + sigmoid(i) * tanh(g)
+			y = sigmoid(o) * d
+			t = h @ transpose(u)
+			q = x @ w + t
+			r = x + t[:, :64]
+		}`},
+		passCase{name: "segments", src: `@bench(S=65536, K=24) graph g(x: bf16[S, K], h: bf16[S, 40], w: bf16[K + 40, 256], u: bf16[256, K], v: bf16[40, 256]) -> (y: bf16[S, 256], z: bf16[S, 256]) {
+			y = relu(concat(x, h, axis=1) @ w)
+			z = concat(h, x, tanh(h), axis=1) @ concat(v, transpose(u), v, axis=0)
+		}`},
 		passCase{name: "inverses", src: `graph g(x: f32[N, M]) -> (at: i64[N, M], place: i64[M, N], y: f32[N, M]) {
 			at = argsort(x)
 			place = transpose(argsort(at), 0, 1)

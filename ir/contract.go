@@ -55,6 +55,10 @@ type Contract struct {
 	// gets whole sectors. 0 for one.
 	Phases int
 
+	// Segments, of WarpgroupMapping, is the parts of the columns whose operands lie in tensors of their own, one after the other. nil
+	// for one part, whose operands are A and B.
+	Segments []Segment
+
 	// Between, of windows of WarpgroupMapping, is a range of two points, none of the batch, whose results lie between each
 	// other along the innermost range of N. A block sums the two one after the other for the same tile, and stores them
 	// together: row-level locals and stores have Lane, which counts both ranges in the order of memory, in place of these.
@@ -67,6 +71,14 @@ type Contract struct {
 	Depth   []*Range
 	Product *Local
 	Width   *Expr // number of points of N that exist, if that is less than its ranges have
+}
+
+// A Segment is a part of the columns of a product, with operands of its own: reads, over columns that begin at 0. All segments of a
+// product have their operands in the same order.
+type Segment struct {
+	Depth *Expr // number of columns
+	A     Operand
+	B     []Operand // of each fold
 }
 
 // SumsEach is how many sums a tile has for each of its rows and columns.

@@ -86,6 +86,14 @@ func (p *variantPrinter) contract(c *Contract) {
 	for i := range c.B {
 		p.side("b", &c.B[i])
 	}
+	for i := range c.Segments {
+		s := &c.Segments[i]
+		p.named("segment of columns", s.Depth)
+		p.side("a", &s.A)
+		for j := range s.B {
+			p.side("b", &s.B[j])
+		}
+	}
 }
 
 func flagText(set bool, text string) string {

@@ -37,7 +37,7 @@ const keywords = `alignas alignof and asm auto bool break case catch char class 
 	extent_width extent_depth at_width at_depth origin panel line column elements visible whole next logit logit_whole
 	PRODUCTS SCORES Weights also also_value also_weights Brought brought numbers number_0 number_1 number_2 number_3 of_query_0 of_query_1 outer outers key_outer held_0 held_1 held hold_queries start_scores finish_scores query_free query_phase number round product STAGE_BYTES multiply_scores tma_queries_1 tma_keys_1 weight_of weight_whole score_1 depth_1 at_depth_1 extent_depth_1 fetch_queries_1 fetch_keys_1
 	factor_of score key value top total none acc factor sum stream batches together group_size in_group frag span place OWN_N WARPS_M WARPS_N warp
-	ring steps all_steps first_step steps_at in_turn SPLIT_K PEERS shared warpgroup place full block_m staging last block chunk_n fragment pair item at_row at_column pass outer_n
+	ring steps all_steps first_step segment_step steps_at in_turn SPLIT_K PEERS shared warpgroup place full block_m staging last block chunk_n fragment pair item at_row at_column pass outer_n
 	TILE_N_EACH Run TURNS CHUNK VECTORS PASSES LINES
 	Element Total Parts parts totals after_tiles block split slice slices every_tile even odd begin_k end_k next_k stage sum_line sum_at total CHUNKS TURN PART_M PART_N
 	PIECES_A PIECES_B TURNS_A TURNS_B piece tile_row tile_k values put_a put_b Sums lane_outer

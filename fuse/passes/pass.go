@@ -42,7 +42,8 @@ var All = []Pass{
 	{Name: "factor-tiles", Doc: "move all such factors out of sums of products for tensor cores", Run: factorTiles, On: ir.Device.TensorCores},
 	{Name: "scales", Doc: "multiply the sums of products, not an operand that is in memory without them, by constants", Run: scaleSums, On: ir.Device.TensorCores},
 	{Name: "pairs", Doc: "sum products of three factors and more two at a time, and sums of products a side ahead, where that takes less work", Run: splitPairs, On: ir.Device.TensorCores},
-	{Name: "added-products", Doc: "make one product of two that are added, where the operands of both are smaller than the results", Run: addProducts, On: ir.Device.TensorCores},
+	{Name: "added-products", Doc: "make one product of two that are added, where the operands of both are smaller than the results", Run: addProducts, On: withoutWarpgroups},
+	{Name: "added-in-place", Doc: "make one product of two that are added, where it may read the operands of both where they lie, or these are smaller than the results", Run: addProductsInPlace, On: ir.Device.Warpgroups},
 	{Name: "source-order", Doc: "put the axes of operands of products of f32 in the order of what they are computed from", Run: orderAsRead, On: ir.Device.TensorCores},
 	{Name: "digits", Doc: "give products of windows behind a reshape a range for each place of a window", Run: splitDigits, On: ir.Device.TensorCores},
 	{Name: "groups", Doc: "give the groups of convolutions an axis of their own", Run: splitGroups, On: ir.Device.TensorCores},
@@ -75,6 +76,7 @@ var All = []Pass{
 	{Name: "computed", Doc: "give operands of large products of f32 that are computed values of their own", Run: computeOperands, On: ir.Device.TensorCores},
 	{Name: "align", Doc: "copy operands of 16-bit products whose rows are no whole number of accesses", Run: alignOperands, On: ir.Device.TensorCores},
 	{Name: "layouts", Doc: "give operands of tf32 and 8-bit products that do not lie along the sum values of their own", Run: orderOperands, On: ir.Device.Warpgroups},
+	{Name: "segments", Doc: "read the parts of operands that are concatenations along a sum where they lie", Run: readSegments, On: ir.Device.Warpgroups},
 	{Name: "reduction-epilogues", Doc: "cut reductions of products into those of tiles, so that the products need not be written", Run: foldProducts, On: ir.Device.TensorCores},
 	{Name: "commute", Doc: "multiply the sums of products, not the operands' rows, by what belongs to a row", Run: commuteRows, On: ir.Device.TensorCores},
 	{Name: "arrange", Doc: "put axes beside each other that readers take as one", Run: arrangeAxes, On: ir.Device.TensorCores},
@@ -92,6 +94,8 @@ var All = []Pass{
 func isHost(d ir.Device) bool { return d.Arch == "" }
 
 func withoutTensorCores(d ir.Device) bool { return !d.TensorCores() }
+
+func withoutWarpgroups(d ir.Device) bool { return d.TensorCores() && !d.Warpgroups() }
 
 func withoutClusters(d ir.Device) bool { return !isHost(d) && !d.Clusters() }
 

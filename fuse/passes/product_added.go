@@ -1,8 +1,6 @@
 package passes
 
 import (
-	"slices"
-
 	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
@@ -14,11 +12,21 @@ import (
 
 // addProducts makes one product of two that are added, where writing the joined operands moves fewer bytes than writing the results of one
 // product. If sizes are symbols, the default sizes decide; the graph then records for which sizes it was rewritten.
-func addProducts(g *ir.Graph) {
+func addProducts(g *ir.Graph) { joinAdded(g, false) }
+
+// addProductsInPlace does so for devices that read the joined operands where they lie.
+func addProductsInPlace(g *ir.Graph) { joinAdded(g, true) }
+
+func joinAdded(g *ir.Graph, inPlace bool) {
 	if !mayAddKernels(g) {
 		return
 	}
-	p := &productAdder{g, algebra.DefaultSizes(g), countReaders(g)}
+	p := &productAdder{g: g, sizes: algebra.DefaultSizes(g), inPlace: inPlace, sums: map[[2]*ir.Value]*ir.Value{}}
+	p.findTerms()
+	p.findPairs()
+	if len(p.pairs) == 0 {
+		return
+	}
 	insertBefore(g, p.join)
 	DropDead(g)
 }
@@ -26,42 +34,41 @@ func addProducts(g *ir.Graph) {
 type productAdder struct {
 	g       *ir.Graph
 	sizes   map[string]int64
-	readers map[*ir.Value]int
+	inPlace bool // whether operands in segments need no copies (readSegments)
+
+	terms map[*ir.Value]bool         // sums that are read as terms of others only, so that nothing computes them
+	pairs map[[2]*ir.Value]bool      // products of which the same element is added
+	alone map[*ir.Value]bool         // products that something else reads
+	sums  map[[2]*ir.Value]*ir.Value // the product of each pair; nil where there is none
 }
 
 // join replaces sums of products in the body of v, and returns the values that it then reads.
 func (p *productAdder) join(v *ir.Value) (made []*ir.Value) {
-	if v.IsInput() {
+	if v.IsInput() || p.terms[v] {
 		return nil
 	}
 	v.Body = ir.Rewrite(v.Body, func(e *ir.Expr) *ir.Expr {
-		if e.Op != ir.OpAdd {
+		a := p.added(e)
+		if a == nil || !p.pairs[a.pair] || p.alone[a.pair[0]] || p.alone[a.pair[1]] {
 			return e
 		}
-		first, second := p.product(e.Args[0]), p.product(e.Args[1])
-		if first == nil || second == nil || first.From == second.From || !slices.EqualFunc(first.Args, second.Args, ir.Equal) {
+		sum, known := p.sums[a.pair]
+		if !known {
+			if values := p.joined(a.pair[0], a.pair[1], e.Type); values != nil {
+				sum, made = values[len(values)-1], append(made, values...)
+			}
+			p.sums[a.pair] = sum
+		}
+		if sum == nil {
 			return e
 		}
-		values := p.joined(first.From, second.From, e.Type)
-		if values == nil {
-			return e
+		total := ir.Cast(ir.Load(sum, a.at, nil).At(e.Span), e.Type)
+		for _, term := range a.others {
+			total = ir.Apply(ir.OpAdd, total, ir.Cast(term, e.Type)).At(e.Span)
 		}
-		made = append(made, values...)
-		return ir.Cast(ir.Load(values[len(values)-1], first.Args, nil).At(e.Span), e.Type)
+		return total
 	})
 	return made
-}
-
-// product is the load of a product of 16-bit tensors over one range, which is read for this expression alone; nil for others.
-func (p *productAdder) product(e *ir.Expr) *ir.Expr {
-	e = form.Stripped(e)
-	if e.Op != ir.OpLoad || e.Fill != nil || p.readers[e.From] != 1 || !form.IsTileProduct(e.From) {
-		return nil
-	}
-	if r := e.From.Reduce; r.Where != nil || len(r.Ranges) != 1 {
-		return nil
-	}
-	return e
 }
 
 // joined is the operands of both products beside each other, and the product of these; nil where that takes longer or is no product.
@@ -95,13 +102,16 @@ func (p *productAdder) joined(first, second *ir.Value, t ir.DType) []*ir.Value {
 	if !staysProduct(sum, sides) {
 		sides = [2]*ir.Expr{ir.Apply(ir.OpSelect, inFirst, a, d), ir.Apply(ir.OpSelect, inFirst, b, c)}
 	}
-	if !staysProduct(sum, sides) || !p.pays(sum, first, sides) {
+	if !staysProduct(sum, sides) {
 		return nil
 	}
 	wide := first.Body.Type
 	left, x := operandOver(p.g, sum, sides[0], rangesIn(sum, sides[0]))
 	right, y := operandOver(p.g, sum, sides[1], rangesIn(sum, sides[1]))
 	sum.Body = ir.Apply(ir.OpMul, ir.Cast(x, wide), ir.Cast(y, wide)).At(first.Body.Span)
+	if !p.pays(sum, first, sides) {
+		return nil
+	}
 	return []*ir.Value{left, right, p.g.Adopt(sum)}
 }
 
@@ -134,9 +144,14 @@ func staysProduct(sum *ir.Value, sides [2]*ir.Expr) bool {
 	return !algebra.Subset(left, right) && !algebra.Subset(right, left)
 }
 
-// pays reports whether writing and reading the joined operands moves fewer bytes than writing and reading the results of one product. It adds to
-// the graph the sizes for which that is so.
+// pays reports whether joining the operands of two products takes less time than adding their results. Warpgroups read the operands where they
+// lie; else these are written and read, which has to move fewer bytes than writing and reading the results of one product. It adds to the
+// graph the sizes for which that is so.
 func (p *productAdder) pays(sum, first *ir.Value, sides [2]*ir.Expr) bool {
+	if s := segmentsOf(p.g, sum, p.sizes); p.inPlace && s != nil {
+		p.only(s.when)
+		return true
+	}
 	const launches = pairBytes / 2 // of the joined operands, as bytes that are written and read
 	bytes := func(t ir.DType, ranges []*ir.Range) *ir.Expr {
 		return ir.Apply(ir.OpMul, algebra.Product(ranges), ir.IntConst(int64(t.Size())))
@@ -145,12 +160,16 @@ func (p *productAdder) pays(sum, first *ir.Value, sides [2]*ir.Expr) bool {
 	for _, side := range sides {
 		moved = ir.Apply(ir.OpAdd, moved, bytes(side.Type, rangesIn(sum, side)))
 	}
-	when := ir.Simplify(ir.Apply(ir.OpLt, moved, bytes(first.Type, sum.Axes)), p.g.Facts())
 	if algebra.Estimate(moved, p.sizes) >= algebra.Estimate(bytes(first.Type, sum.Axes), p.sizes) {
 		return false
 	}
-	if ir.Decide(when, p.g.Facts()) != ir.True {
+	p.only(ir.Simplify(ir.Apply(ir.OpLt, moved, bytes(first.Type, sum.Axes)), p.g.Facts()))
+	return true
+}
+
+// only adds to the graph the sizes for which it is rewritten.
+func (p *productAdder) only(when *ir.Expr) {
+	if when != nil && ir.Decide(when, p.g.Facts()) != ir.True {
 		p.g.For = ir.Join(ir.OpOr, p.g.For, when)
 	}
-	return true
 }
