@@ -80,8 +80,8 @@ func (k renamedAnswer) matches(question []*ir.Expr, ranges []*ir.Range) bool {
 	return true
 }
 
-// over is the answer over the ranges of a question that matches. Nodes that the known answer shares with the known question
-// are shared with this question: CostOf counts shared nodes once.
+// over is the answer over the ranges of a question that matches. It shares the nodes with this question that the known answer
+// shares with the known question, and no others: CostOf counts shared nodes once, and must not depend on what was asked before.
 func (k renamedAnswer) over(question []*ir.Expr, ranges []*ir.Range) *ir.Expr {
 	if k.answer == nil {
 		return nil
@@ -90,15 +90,22 @@ func (k renamedAnswer) over(question []*ir.Expr, ranges []*ir.Range) *ir.Expr {
 	for i, e := range k.question {
 		pairNodes(e, question[i], to)
 	}
-	return ir.Replace(k.answer, func(e *ir.Expr) *ir.Expr {
-		if other, ok := to[e]; ok {
-			return other
+	var written func(e *ir.Expr) *ir.Expr
+	written = func(e *ir.Expr) *ir.Expr {
+		out, ok := to[e]
+		if ok {
+			return out
 		}
 		if i := slices.Index(k.ranges, e.Range); e.Op == ir.OpRange && i >= 0 {
-			return ranges[i].At().At(e.Span)
+			out = ranges[i].At().At(e.Span)
+		} else if out = e.WithParts(written); out == e {
+			same := *e
+			out = &same
 		}
-		return e
-	})
+		to[e] = out
+		return out
+	}
+	return written(k.answer)
 }
 
 // pairNodes maps each node of an expression to the node at the same place of another one of the same structure.
