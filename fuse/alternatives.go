@@ -25,7 +25,7 @@ func otherGraphs(g, work *ir.Graph, opts Options) ([]*ir.Graph, error) {
 	}
 	opts.Observe = nil
 	for _, other := range otherSizes(g, work, opts.Device) {
-		rewritten, err := Normalize(other, opts)
+		rewritten, err := normalized(other, work, opts)
 		if err != nil {
 			return nil, err
 		}
@@ -49,7 +49,7 @@ func otherGraphs(g, work *ir.Graph, opts Options) ([]*ir.Graph, error) {
 func longAlternatives(g, work *ir.Graph, opts Options) (out []*ir.Graph, err error) {
 	var before *ir.Expr // the sizes of the alternatives so far
 	for _, long := range longReductions(g, work) {
-		rewritten, err := Normalize(long.among(g), opts)
+		rewritten, err := normalized(long.among(g), work, opts)
 		if err != nil {
 			return nil, err
 		}

@@ -38,6 +38,9 @@ func Plan(g *ir.Graph, opts Options) (*ir.Plan, error) {
 	} else {
 		plan = planForAll(work, others, opts)
 	}
+	for _, rewritten := range append(others, work) {
+		rewritten.Forget()
+	}
 	if err := ir.VerifyPlan(plan); err != nil {
 		panic("BUG: " + err.Error())
 	}
@@ -68,9 +71,18 @@ func Normalize(g *ir.Graph, opts Options) (*ir.Graph, error) {
 	if opts.Device.Name == "" {
 		opts.Device = ir.Devices()[0]
 	}
+	return normalized(g, nil, opts)
+}
+
+// normalized is Normalize of a graph that has the values of another one, at other sizes; like is that one after its passes, or
+// nil.
+func normalized(g, like *ir.Graph, opts Options) (*ir.Graph, error) {
 	work := g.Clone()
 	passes.Specialize(work, opts.Specialize)
 	work = ir.Checked(work)
+	if like != nil {
+		form.ShareProofs(like, work)
+	}
 	for _, p := range passes.All {
 		if p.On == nil || p.On(opts.Device) {
 			p.Run(work)

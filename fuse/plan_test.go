@@ -2,12 +2,14 @@ package fuse
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/ir/diag"
@@ -263,6 +265,28 @@ func TestPlansAreDeterministic(t *testing.T) {
 				require.Equal(t, first, ir.PrintPlan(planOf(t, src)))
 			}
 		})
+	}
+}
+
+// TestPlansOfOneGraphAtOnce: goroutines that plan the same graph do not get in each other's way. The race detector sees more.
+func TestPlansOfOneGraphAtOnce(t *testing.T) {
+	for seed := range uint64(3) {
+		g := parseGraph(t, attentionGradient(rand.New(rand.NewPCG(seed, 1))), "g")
+		var group errgroup.Group
+		texts := make([]string, 4)
+		for i := range texts {
+			group.Go(func() error {
+				p, err := Plan(g, Options{})
+				if err == nil {
+					texts[i] = ir.PrintPlan(p)
+				}
+				return err
+			})
+		}
+		require.NoError(t, group.Wait())
+		for _, text := range texts {
+			require.Equal(t, texts[0], text)
+		}
 	}
 }
 

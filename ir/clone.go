@@ -4,7 +4,7 @@ package ir
 // Ranges and unchanged expressions are shared.
 func (g *Graph) Clone() *Graph {
 	c := *g
-	c.names = map[string]int{}
+	c.names, c.kept = map[string]int{}, nil
 	for name, n := range g.names {
 		c.names[name] = n
 	}

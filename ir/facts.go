@@ -135,6 +135,9 @@ func depends(cond *Expr) bool {
 
 // Implies reports whether b holds wherever a does.
 func Implies(a, b *Expr, f Facts) bool {
+	if Equal(a, b) {
+		return true
+	}
 	alg := newAlgebra(f, a, b)
 	return alg.given(alg.simplify(a), alg.simplify(b)).IsConst(1)
 }

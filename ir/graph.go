@@ -109,6 +109,7 @@ type Graph struct {
 
 	nextRange, nextValue int
 	names                map[string]int
+	kept                 map[any]any // by key, what Kept returns
 }
 
 // NewGraph returns an empty graph.

@@ -11,14 +11,16 @@ import (
 type Recogniser struct {
 	Graph    *ir.Graph
 	products map[*ir.Value]bool        // sums of products of two 16-bit tensors
-	rows     map[*ir.Value]operandRows // of products, computed when first needed
+	rows     map[*ir.Expr]operandRows  // of the bodies of products, computed when first needed
 	near     map[*ir.Value]bool        // pointwise values that read a reduced product
 	reading  []*ir.Value               // reductions and results that read a product, found when first needed
 	whole    map[*ir.Value]*ir.Expr    // their bodies, over products, computed when first needed
 	loads    [][]*ir.Expr              // of each value of the graph
 	users    map[*ir.Value][]*ir.Value // reductions, and results, whose bodies read a product
-	read     map[*ir.Value][]*ir.Value // products that the bodies of values read, computed when first needed
+	views    viewer                    // of the graph
+	read     map[*ir.Expr][]*ir.Value  // what bodies read, computed when first needed
 	related  map[*ir.Value][]*ir.Expr  // by a product, the bodies of its users over it, computed when first needed
+	kept     *expansions               // of the graph
 }
 
 // largestStream is the most nodes of a body in which the pointwise values between product and sum are
@@ -34,8 +36,8 @@ const mostProducts = 8
 // look at the reductions.
 func NewRecogniser(g *ir.Graph) *Recogniser {
 	m := &Recogniser{Graph: g, products: map[*ir.Value]bool{}, near: map[*ir.Value]bool{},
-		rows: map[*ir.Value]operandRows{}, users: map[*ir.Value][]*ir.Value{},
-		read: map[*ir.Value][]*ir.Value{}, related: map[*ir.Value][]*ir.Expr{}}
+		rows: map[*ir.Expr]operandRows{}, users: map[*ir.Value][]*ir.Value{},
+		views: viewerOf(g), read: map[*ir.Expr][]*ir.Value{}, related: map[*ir.Value][]*ir.Expr{}}
 	for _, v := range g.Values {
 		if isProduct(v) {
 			m.products[v] = true
@@ -81,9 +83,9 @@ func (m *Recogniser) expandAll() {
 	if m.whole != nil {
 		return
 	}
-	m.whole = map[*ir.Value]*ir.Expr{}
+	m.whole, m.kept = map[*ir.Value]*ir.Expr{}, expansionsOf(m.Graph)
 	for _, v := range m.readers() {
-		m.whole[v] = m.expand(v.Body, m.near)
+		m.whole[v] = m.expandOnce(v, nil, m.near)
 		for _, l := range ir.Loads(m.whole[v]) {
 			if m.products[l.From] && !slices.Contains(m.users[l.From], v) {
 				m.users[l.From] = append(m.users[l.From], v)
@@ -134,60 +136,36 @@ func (m *Recogniser) reduced() map[*ir.Value]bool {
 	return out
 }
 
-// expand substitutes into e the pointwise values between it and the products that it reads. It also
-// substitutes values with an element for each pair of a row of one operand and a row of the other, such
-// as masks and biases.
-func (m *Recogniser) expand(e *ir.Expr, through map[*ir.Value]bool) *ir.Expr {
-	for m.productsWithin(e, through) <= mostProducts {
-		grown := Expand(e, through)
-		products := m.pairsIn(grown)
-		if products.distinct() > mostProducts {
-			return e
-		}
-		grown = ir.Rewrite(grown, func(l *ir.Expr) *ir.Expr {
-			if l.Op == ir.OpLoad && m.perPair(l, products) {
-				return BodyAt(l)
-			}
-			return l
-		})
-		if grown == e || CostOf(grown).Nodes > largestStream {
-			return e
-		}
-		e = grown
-	}
-	return e
-}
-
-// productsWithin counts the products that e reads once the given values are substituted. It leaves out products
-// in the indices of loads that are replaced, so there may be more, but not fewer.
-func (m *Recogniser) productsWithin(e *ir.Expr, through map[*ir.Value]bool) int {
-	var found []*ir.Value
-	for _, l := range ir.Loads(e) {
+// productsWithin counts the products that an expression with the given loads reads once the given values are substituted. It
+// leaves out products in the indices of loads that are replaced, so there may be more, but not fewer. It adds the values that
+// it looks at to seen.
+func (m *Recogniser) productsWithin(loads []*ir.Expr, through, seen map[*ir.Value]bool) int {
+	found := map[*ir.Value]bool{}
+	for _, l := range loads {
 		read := []*ir.Value{l.From}
 		if through[l.From] {
-			read = m.productsRead(l.From)
+			read = m.valuesIn(l.From.Body)
 		}
-		for _, p := range read {
-			if m.products[p] && !slices.Contains(found, p) {
-				found = append(found, p)
+		for _, v := range read {
+			if seen[v] = true; m.products[v] {
+				found[v] = true
 			}
 		}
 	}
 	return len(found)
 }
 
-// productsRead is the products that the body of a value reads.
-func (m *Recogniser) productsRead(v *ir.Value) []*ir.Value {
-	if out, ok := m.read[v]; ok {
-		return out
-	}
-	var out []*ir.Value
-	for _, l := range ir.Loads(v.Body) {
-		if m.products[l.From] && !slices.Contains(out, l.From) {
-			out = append(out, l.From)
+// valuesIn is the values that a body reads.
+func (m *Recogniser) valuesIn(body *ir.Expr) []*ir.Value {
+	out, ok := m.read[body]
+	if !ok {
+		for _, l := range ir.Loads(body) {
+			if !slices.Contains(out, l.From) {
+				out = append(out, l.From)
+			}
 		}
+		m.read[body] = out
 	}
-	m.read[v] = out
 	return out
 }
 
@@ -213,13 +191,13 @@ func (p pairs) distinct() int {
 	return len(seen)
 }
 
-// pairsIn finds the products that e reads, so that this is done once for all loads of e.
-func (m *Recogniser) pairsIn(e *ir.Expr) (out pairs) {
-	for _, p := range ir.Loads(e) {
+// pairsIn finds the products among the loads of an expression, so that this is done once for all of these.
+func (m *Recogniser) pairsIn(loads []*ir.Expr) (out pairs) {
+	for _, p := range loads {
 		if !m.products[p.From] {
 			continue
 		}
-		rows := m.rowsOf(p.From)
+		rows := m.rowsOf(p.From.Body)
 		left, right := map[*ir.Range]bool{}, map[*ir.Range]bool{}
 		for d, r := range p.From.Axes {
 			if p.Args[d].Op == ir.OpRange {
@@ -232,22 +210,30 @@ func (m *Recogniser) pairsIn(e *ir.Expr) (out pairs) {
 	return out
 }
 
-// operandRows are the axes of a product that belong to one of its operands alone.
+// operandRows are the ranges of the body of a product on which one of its operands depends and the other does not.
 type operandRows struct{ left, right map[*ir.Range]bool }
 
-// rowsOf says which axes of a product are rows of which operand.
-func (m *Recogniser) rowsOf(product *ir.Value) operandRows {
-	if rows, ok := m.rows[product]; ok {
-		return rows
+// rowsOf says which ranges of the body of a product are rows of which operand.
+func (m *Recogniser) rowsOf(body *ir.Expr) operandRows {
+	rows, ok := m.rows[body]
+	if !ok {
+		factors := FactorsOf(Uncast(body))
+		left, right := ir.FreeRanges(factors[0]), ir.FreeRanges(ProductOf(factors[1:]))
+		rows = operandRows{without(left, right), without(right, left)}
+		m.rows[body] = rows
 	}
-	factors := FactorsOf(Uncast(product.Body))
-	left, right := AxesIn(product, factors[0]), AxesIn(product, ProductOf(factors[1:]))
-	rows := operandRows{map[*ir.Range]bool{}, map[*ir.Range]bool{}}
-	for _, r := range product.Axes {
-		rows.left[r], rows.right[r] = left[r] && !right[r], right[r] && !left[r]
-	}
-	m.rows[product] = rows
 	return rows
+}
+
+// without is the ranges of one set that are not in the other.
+func without(set, other map[*ir.Range]bool) map[*ir.Range]bool {
+	out := map[*ir.Range]bool{}
+	for r := range set {
+		if !other[r] {
+			out[r] = true
+		}
+	}
+	return out
 }
 
 // perPair reports whether a load is of a value with an element for each pair of rows that one of the products
@@ -292,7 +278,7 @@ func (m *Recogniser) over(score *ir.Value) (bodies []*ir.Expr) {
 		}
 	}
 	for _, u := range m.usersOf(score) {
-		bodies = append(bodies, m.expand(u.Body, through))
+		bodies = append(bodies, m.expandOnce(u, score, through))
 	}
 	return bodies
 }

@@ -12,20 +12,64 @@ import (
 )
 
 // Expand replaces loads of the given values by their bodies.
-func Expand(e *ir.Expr, inlined map[*ir.Value]bool) *ir.Expr {
+func Expand(e *ir.Expr, inlined map[*ir.Value]bool) *ir.Expr { return newViewer().expand(e, inlined) }
+
+// BodyAt is the body of the value that a load reads, at the load's indices.
+func BodyAt(load *ir.Expr) *ir.Expr { return newViewer().bodyAt(load) }
+
+// viewer writes the bodies of values at the indices of loads. It remembers which loads are inside, and which conditions imply
+// others.
+type viewer struct{ inside, implied renamedAnswers }
+
+func newViewer() viewer { return viewer{renamedAnswers{}, renamedAnswers{}} }
+
+type viewerKey struct{}
+
+// viewerOf is the viewer that a graph keeps.
+func viewerOf(g *ir.Graph) viewer {
+	vw, ok := ir.Kept[viewer](g, viewerKey{})
+	if !ok {
+		vw = newViewer()
+		g.Keep(viewerKey{}, vw)
+	}
+	return vw
+}
+
+// ShareProofs lets a graph use what is proved about the indices of another one, and the other way round. What is proved depends on
+// index expressions alone. Two graphs that share proofs must not be planned at the same time.
+func ShareProofs(from, to *ir.Graph) { to.Keep(viewerKey{}, viewerOf(from)) }
+
+// insideOf is the condition under which a load is inside its tensor; nil where it always is.
+func (vw viewer) insideOf(load *ir.Expr) *ir.Expr {
+	shape := load.From.Shape()
+	return vw.inside.of(slices.Concat(shape, load.Args), func() *ir.Expr { return ir.Inside(shape, load.Args, ir.Facts{}) })
+}
+
+// implies reports whether a condition holds wherever another one does.
+func (vw viewer) implies(condition, other *ir.Expr) bool {
+	return vw.implied.of([]*ir.Expr{condition, other}, func() *ir.Expr {
+		if ir.Implies(condition, other, ir.Facts{}) {
+			return ir.IntNum(ir.Bool, 1)
+		}
+		return nil
+	}) != nil
+}
+
+// expand is Expand.
+func (vw viewer) expand(e *ir.Expr, inlined map[*ir.Value]bool) *ir.Expr {
 	if len(inlined) == 0 {
 		return e
 	}
 	return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
 		if e.Op == ir.OpLoad && inlined[e.From] {
-			return BodyAt(e)
+			return vw.bodyAt(e)
 		}
 		return e
 	})
 }
 
-// BodyAt is the body of the value that a load reads, at the load's indices.
-func BodyAt(load *ir.Expr) *ir.Expr {
+// bodyAt is BodyAt.
+func (vw viewer) bodyAt(load *ir.Expr) *ir.Expr {
 	v := load.From
 	at := map[*ir.Range]*ir.Expr{}
 	for d, r := range v.Axes {
@@ -35,11 +79,11 @@ func BodyAt(load *ir.Expr) *ir.Expr {
 	if load.Fill == nil {
 		return body
 	}
-	guard := ir.Inside(v.Shape(), load.Args, ir.Facts{})
+	guard := vw.insideOf(load)
 	if guard == nil {
 		return body
 	}
-	if filled := filledView(body, guard, load.Fill); filled != nil {
+	if filled := vw.filledView(body, guard, load.Fill); filled != nil {
 		return filled
 	}
 	return ir.Where(guard, GuardLoads(body), load.Fill)
@@ -49,9 +93,9 @@ func BodyAt(load *ir.Expr) *ir.Expr {
 // of a convolution stays a bound of its input, even if its groups of channels are a view of that. A negated view is loaded with the
 // negated fill, as in erosion by the maxima of a negative. It is nil if the body is not such a choice, or if the condition excludes
 // elements that exist.
-func filledView(body, guard, fill *ir.Expr) *ir.Expr {
+func (vw viewer) filledView(body, guard, fill *ir.Expr) *ir.Expr {
 	if body.Op == ir.OpNeg && body.Type.IsFloat() && fill.Op == ir.OpConst && fill.Val != 0 { // 0 would become -0
-		inner := filledView(body.Args[0], guard, ir.Num(body.Type, -fill.Val))
+		inner := vw.filledView(body.Args[0], guard, ir.Num(body.Type, -fill.Val))
 		if inner == nil {
 			return nil
 		}
@@ -63,8 +107,8 @@ func filledView(body, guard, fill *ir.Expr) *ir.Expr {
 	if slices.ContainsFunc(body.Args, func(at *ir.Expr) bool { return ir.Has(at, ir.OpLoad) }) {
 		return nil // the index reads memory, which must not happen where the condition does not hold
 	}
-	inside := ir.Inside(body.From.Shape(), body.Args, ir.Facts{})
-	if inside == nil || !ir.Implies(inside, guard, ir.Facts{}) {
+	inside := vw.insideOf(body)
+	if inside == nil || !vw.implies(inside, guard) {
 		return nil
 	}
 	return ir.Load(body.From, body.Args, fill).At(body.Span)
@@ -85,7 +129,7 @@ func GuardLoads(e *ir.Expr) *ir.Expr {
 func CanonicalHash(v *ir.Value) uint64 {
 	h := v.Body
 	subst := map[*ir.Range]*ir.Expr{}
-	n := int64(1) << 40 // no index constant of a program is this large
+	n := noIndex
 	for _, r := range algebra.AllRanges(v) {
 		subst[r] = ir.IntConst(n)
 		n++

@@ -201,7 +201,7 @@ func (p *phase) split(g *ir.Graph, together bool) []*ir.Value {
 // splitEvenly makes one value of all phases, with the phase as an axis.
 func (p *phase) splitEvenly(g *ir.Graph) *ir.Value {
 	residue := g.NewRange(p.axis.Name+"_phase", ir.IntConst(p.stride))
-	taps := g.NewRange(p.tap.Name, algebra.CeilDiv(p.tap.Extent, p.stride))
+	taps := g.NewRange(p.tap.Name, ir.Simplify(algebra.CeilDiv(p.tap.Extent, p.stride), g.Facts()))
 	first := p.firstTap(residue.At())
 	count := ir.IntConst(p.tap.Extent.Int / p.stride)
 	if p.tap.Extent.Int%p.stride != 0 {
@@ -306,7 +306,6 @@ type phases struct {
 func (p *phase) over(g *ir.Graph, of phases) *ir.Value {
 	v, s, facts := p.v, ir.IntConst(p.stride), g.Facts()
 	part := g.NewRange(p.axis.Name, ir.Simplify(algebra.CeilDiv(p.axis.Extent, p.stride), facts))
-	of.taps.Extent = ir.Simplify(of.taps.Extent, facts)
 	turned := of.taps.At() // taps, in the order in which the elements that they meet ascend; absent ones come last
 	if p.descends(p.tap) {
 		turned = ir.Apply(ir.OpSub, ir.Apply(ir.OpSub, of.count, ir.IntConst(1)), of.taps.At())
