@@ -358,16 +358,6 @@ func manySums(v *ir.Variant) bool {
 	return s.TileM*s.TileN*v.Contract.SumsEach()/(128*groups) > 128
 }
 
-// sides is the warpgroups that lie side by side along the columns of a tile: two where it has rows for one.
-func sides(s ir.Schedule) int {
-	if s.TileM == wgmmaRows && s.Turns == 1 && s.SplitK <= 1 {
-		return 2
-	}
-	return 1
-}
-
-const wgmmaRows = 64 // of an instruction
-
 // sharingBlocks is the blocks of a cluster that copy a share of each tile of B for all of them; those that split the columns
 // of a tile share nothing.
 func sharingBlocks(s ir.Schedule) int { return max(1, s.Cluster) / max(1, s.SplitK) }
@@ -383,7 +373,7 @@ func warpgroupDefines(v *ir.Variant) string {
 	return foldDefine(v) + fmt.Sprintf("#define TILE_M %d\n#define TILE_N %d\n#define TILE_K %d\n#define TILE_N_EACH %d\n"+
 		"#define STAGES %d\n#define CLUSTER %d\n#define SPLIT_K %d\n#define TURNS %d\n#define SIDES %d\n"+
 		"#define GROUP %d\n#define COPIER_REGISTERS %d\n#define MULTIPLIER_REGISTERS %d\n",
-		s.TileM, s.TileN, s.TileK, s.TileN/len(v.Contract.B), s.Stages, sharingBlocks(s), max(1, s.SplitK), s.Turns, sides(s),
+		s.TileM, s.TileN, s.TileK, s.TileN/len(v.Contract.B), s.Stages, sharingBlocks(s), max(1, s.SplitK), s.Turns, s.Sides(),
 		tileGroup, copier, multiplier) + stageDefines(v) + coverDefines(v)
 }
 

@@ -22,7 +22,7 @@ func coverOf(v *ir.Variant) *ir.Cover {
 
 // productOf is the instruction that multiplies.
 func productOf(v *ir.Variant) string {
-	n, t := v.Schedule.TileN/sides(v.Schedule), v.Contract.Type
+	n, t := v.Schedule.TileN/v.Schedule.Sides(), v.Contract.Type
 	if c, ofA := v.Contract.Cover(); c != nil && !ofA {
 		return spell.WGMMASpread(c.Rows, n, c.Every, t)
 	} else if c != nil {

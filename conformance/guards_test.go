@@ -6,11 +6,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fusec/fusec"
-	"github.com/fusec/fusec/codegen"
 	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/runtime"
@@ -46,13 +44,7 @@ func guardedOnly(t *testing.T, dev *Engine, src string) (*ir.Graph, *runtime.Fun
 		})
 		require.Equal(t, multiplies, k.Template == ir.ContractTemplate, k.Name)
 	}
-	for i, b := range plan.Buffers {
-		b.Index, b.When = i, nil
-	}
-	require.NoError(t, ir.VerifyPlan(plan))
-	f, err := dev.Device.Load(t.Context(), codegen.Generate(plan))
-	require.NoError(t, err)
-	return p.Graph(), f
+	return p.Graph(), loadForAll(t, dev, plan)
 }
 
 // spoiled are small numbers, a few of which are infinite or NaN, so that some sums of products are numbers and others are not.
@@ -83,13 +75,7 @@ func TestGuardedSimulated(t *testing.T) {
 			g, f := guardedOnly(t, dev, src)
 			for _, sizes := range partSizes {
 				for _, fill := range []Fill{Random, spoiled} {
-					args, err := InputsBy(g, sizes, fill)
-					require.NoError(t, err)
-					want, err := Interpret(g, args)
-					require.NoError(t, err)
-					got, err := f.Call(t.Context(), args)
-					require.NoError(t, err)
-					assert.NoError(t, want.Compare(got), "%s at %v", name, sizes)
+					compareFilled(t, g, f, sizes, fill)
 				}
 			}
 		})

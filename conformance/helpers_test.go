@@ -5,8 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fusec/fusec/codegen"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/runtime"
 	"github.com/fusec/fusec/runtime/tensor"
@@ -29,6 +31,30 @@ func compareProduct(t *testing.T, g *ir.Graph, f *runtime.Function, sizes map[st
 	require.NoError(t, err)
 	require.NoError(t, r.CompareExactly(got, true))
 	requireSameBits(t, f, r.Args, got)
+}
+
+// compareFilled compares with the interpreter on inputs of a kind.
+func compareFilled(t *testing.T, g *ir.Graph, f *runtime.Function, sizes map[string]int64, fill Fill) {
+	t.Helper()
+	args, err := InputsBy(g, sizes, fill)
+	require.NoError(t, err)
+	want, err := Interpret(g, args)
+	require.NoError(t, err)
+	got, err := f.Call(t.Context(), args)
+	require.NoError(t, err)
+	assert.NoError(t, want.Compare(got), "at %v", sizes)
+}
+
+// loadForAll loads a plan for some sizes, whose kernels then run at all sizes, with all its buffers.
+func loadForAll(t *testing.T, dev *Engine, plan *ir.Plan) *runtime.Function {
+	t.Helper()
+	for i, b := range plan.Buffers {
+		b.Index, b.When = i, nil
+	}
+	require.NoError(t, ir.VerifyPlan(plan))
+	f, err := dev.Device.Load(t.Context(), codegen.Generate(plan))
+	require.NoError(t, err)
+	return f
 }
 
 // requireSameBits runs a function again and again.

@@ -6,11 +6,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fusec/fusec"
-	"github.com/fusec/fusec/codegen"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/runtime"
 	"github.com/fusec/fusec/runtime/simtest"
@@ -66,14 +64,7 @@ func asForLarge(t *testing.T, dev *Engine, src string, kind func(*ir.Variant) bo
 		}
 	}
 	require.Equal(t, 1, kernels, "kernels of that kind")
-	for i, b := range plan.Buffers {
-		b.Index, b.When = i, nil
-	}
-	require.NoError(t, ir.VerifyPlan(plan))
-	program := codegen.Generate(plan)
-	f, err := dev.Device.Load(t.Context(), program)
-	require.NoError(t, err)
-	return p.Graph(), f
+	return p.Graph(), loadForAll(t, dev, plan)
 }
 
 // TestPartsSimulated: products in parts are those of f32. Unless FUSEC_TEST_FULL is set, one program in five is run, which its
@@ -110,13 +101,7 @@ func compareParts(t *testing.T, dev *Engine, takes func(src string) bool) {
 			}
 			for _, sizes := range all {
 				for _, fill := range fills {
-					args, err := InputsBy(g, sizes, fill)
-					require.NoError(t, err)
-					want, err := Interpret(g, args)
-					require.NoError(t, err)
-					got, err := f.Call(t.Context(), args)
-					require.NoError(t, err)
-					assert.NoError(t, want.Compare(got), "%s at %v", name, sizes)
+					compareFilled(t, g, f, sizes, fill)
 				}
 			}
 		})

@@ -4,11 +4,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fusec/fusec"
-	"github.com/fusec/fusec/codegen"
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/runtime"
 	"github.com/fusec/fusec/runtime/simtest"
@@ -71,13 +69,7 @@ func TestSymmetricSimulated(t *testing.T) {
 			require.NotEmpty(t, all)
 			for _, f := range all {
 				for _, sizes := range []map[string]int64{{"M": 300, "K": 40}, {"M": 172, "K": 24}} {
-					args, err := InputsBy(g, sizes, Random)
-					require.NoError(t, err)
-					want, err := Interpret(g, args)
-					require.NoError(t, err)
-					got, err := f.Call(t.Context(), args)
-					require.NoError(t, err)
-					assert.NoError(t, want.Compare(got), "at %v", sizes)
+					compareFilled(t, g, f, sizes, Random)
 				}
 			}
 		})
@@ -103,11 +95,6 @@ func symmetricVariants(t *testing.T, dev *Engine, src string) (g *ir.Graph, out 
 		if !one {
 			return g, out
 		}
-		for i, b := range plan.Buffers {
-			b.Index, b.When = i, nil
-		}
-		f, err := dev.Device.Load(t.Context(), codegen.Generate(plan))
-		require.NoError(t, err)
-		g, out = p.Graph(), append(out, f)
+		g, out = p.Graph(), append(out, loadForAll(t, dev, plan))
 	}
 }

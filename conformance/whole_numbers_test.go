@@ -3,9 +3,6 @@ package conformance
 import (
 	"testing"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-
 	"github.com/fusec/fusec/ir"
 	"github.com/fusec/fusec/runtime/simtest"
 )
@@ -51,12 +48,6 @@ func TestWholeNumbersSimulated(t *testing.T) {
 func compareWholeNumbers(t *testing.T, dev *Engine, src string) {
 	g, f := asForLarge(t, dev, src, func(v *ir.Variant) bool { return v.Contract != nil && v.Contract.Type == ir.BF16 })
 	for _, sizes := range partSizes {
-		args, err := InputsBy(g, sizes, Random)
-		require.NoError(t, err)
-		want, err := Interpret(g, args)
-		require.NoError(t, err)
-		got, err := f.Call(t.Context(), args)
-		require.NoError(t, err)
-		assert.NoError(t, want.Compare(got), "at %v", sizes)
+		compareFilled(t, g, f, sizes, Random)
 	}
 }

@@ -55,12 +55,9 @@ type warpgroupTile struct {
 	shares *ir.Expr // tiles of a batch, those of a cluster taken together, where they are boxes; nil else
 }
 
-// sides is the warpgroups that lie side by side along the columns of a tile: two where it has rows for one.
+// sides is the warpgroups that lie side by side along the columns of a tile.
 func (t warpgroupTile) sides() int {
-	if t.m == coverRows && t.turns == 1 && t.splits == 0 {
-		return 2
-	}
-	return 1
+	return ir.Schedule{TileM: t.m, Turns: t.turns, SplitK: t.splits}.Sides()
 }
 
 // smallestTile is the tile of the fewest results.

@@ -171,11 +171,11 @@ func (x *covering) of(tile []int, sides int) *ir.Cover {
 	}
 	c.Tap = ir.Simplify(c.Tap, ir.Facts{})
 	part := slices.Clone(tile)
-	outermost := slices.IndexFunc(part, func(n int) bool { return n > 1 })
-	if sides > 1 && (outermost < 0 || part[outermost]%sides != 0) {
-		return nil
-	}
 	if sides > 1 {
+		outermost := slices.IndexFunc(part, func(n int) bool { return n > 1 })
+		if outermost < 0 || part[outermost]%sides != 0 {
+			return nil
+		}
 		part[outermost] /= sides
 	}
 	if !groupRows(c, part, !x.ofA) {

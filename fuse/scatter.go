@@ -249,7 +249,7 @@ func (lo scatterKernel) scatterPays(column *ir.Expr) *ir.Expr {
 
 // scatterSizes is what estimates go by.
 func (lo scatterKernel) scatterSizes(s *ir.Scatter) forecast.Scatter {
-	return forecast.Scatter{Batch: algebra.Product(s.Batch), To: s.To.Extent, Lanes: algebra.Product(s.Lanes(lo.k.Rows)), Columns: algebra.Product(lo.k.Cols)}
+	return forecast.ScatterOf(s, lo.k.Rows, lo.k.Cols)
 }
 
 // scatterTile makes the bodies for blocks of so many places.

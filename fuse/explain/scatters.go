@@ -1,7 +1,6 @@
 package explain
 
 import (
-	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/fuse/forecast"
 	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
@@ -32,8 +31,7 @@ func (s scatters) unfused(v *ir.Value, t *tally) {
 
 // scatter is the seconds that a kernel takes beside reading columns and writing results.
 func (x *explainer) scatter(v *ir.Variant, k *ir.Kernel) float64 {
-	sizes := forecast.Scatter{Batch: algebra.Product(v.Scatter.Batch), To: v.Scatter.To.Extent,
-		Lanes: algebra.Product(v.Scatter.Lanes(k.Rows)), Columns: algebra.Product(k.Cols)}
+	sizes := forecast.ScatterOf(v.Scatter, k.Rows, k.Cols)
 	columns, known := x.eval(sizes.Columns)
 	column, counted := x.eval(sizes.Mapped(v.Schedule.Mapping, v.Schedule.TileM))
 	if !known || !counted {

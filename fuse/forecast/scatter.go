@@ -1,6 +1,9 @@
 package forecast
 
-import "github.com/fusec/fusec/ir"
+import (
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/ir"
+)
 
 // What decides whether a scatter of rows pays in chunks of its columns, and in how many.
 const (
@@ -41,6 +44,11 @@ const (
 // A Scatter is the sizes of a scatter, all of them expressions over symbols: the points of the rows that keys depend on, the
 // places that keys name, the rows of each place, and the columns.
 type Scatter struct{ Batch, To, Lanes, Columns *ir.Expr }
+
+// ScatterOf is the sizes of the scatter of a kernel with such rows and columns.
+func ScatterOf(s *ir.Scatter, rows, cols []*ir.Range) Scatter {
+	return Scatter{Batch: algebra.Product(s.Batch), To: s.To.Extent, Lanes: algebra.Product(s.Lanes(rows)), Columns: algebra.Product(cols)}
+}
 
 // ScatterTiles are the numbers of places of a block that reads all keys, largest first. The
 // more places a block has, the fewer blocks read the same keys.

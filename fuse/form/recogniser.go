@@ -85,7 +85,7 @@ func (m *Recogniser) expandAll() {
 	for _, v := range m.readers() {
 		m.whole[v] = m.expand(v.Body, m.near)
 		for _, l := range ir.Loads(m.whole[v]) {
-			if m.products[l.From] && !Contains(m.users[l.From], v) {
+			if m.products[l.From] && !slices.Contains(m.users[l.From], v) {
 				m.users[l.From] = append(m.users[l.From], v)
 			}
 		}
@@ -134,16 +134,6 @@ func (m *Recogniser) reduced() map[*ir.Value]bool {
 	return out
 }
 
-// Contains reports whether a value is in a list.
-func Contains(list []*ir.Value, v *ir.Value) bool {
-	for _, u := range list {
-		if u == v {
-			return true
-		}
-	}
-	return false
-}
-
 // expand substitutes into e the pointwise values between it and the products that it reads. It also
 // substitutes values with an element for each pair of a row of one operand and a row of the other, such
 // as masks and biases.
@@ -178,7 +168,7 @@ func (m *Recogniser) productsWithin(e *ir.Expr, through map[*ir.Value]bool) int 
 			read = m.productsRead(l.From)
 		}
 		for _, p := range read {
-			if m.products[p] && !Contains(found, p) {
+			if m.products[p] && !slices.Contains(found, p) {
 				found = append(found, p)
 			}
 		}
@@ -193,7 +183,7 @@ func (m *Recogniser) productsRead(v *ir.Value) []*ir.Value {
 	}
 	var out []*ir.Value
 	for _, l := range ir.Loads(v.Body) {
-		if m.products[l.From] && !Contains(out, l.From) {
+		if m.products[l.From] && !slices.Contains(out, l.From) {
 			out = append(out, l.From)
 		}
 	}

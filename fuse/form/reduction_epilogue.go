@@ -123,7 +123,7 @@ func (m *Recogniser) reductionEpilogue(v *ir.Value) (*ReductionEpilogue, *miss) 
 	follows := m.Following(v)
 	for _, u := range m.usersOf(v) {
 		switch {
-		case !Contains(t.Folds, u):
+		case !slices.Contains(t.Folds, u):
 			if !m.picksOnly(u, t) {
 				return nil, &miss{WrittenAnyway(u.Origin.Span, v, u), u}
 			}
@@ -260,7 +260,7 @@ func (m *Recogniser) Weighed(u *ir.Value, t *ReductionEpilogue, follows map[*ir.
 	var others []*ir.Expr
 	for _, f := range FactorsOf(Stripped(m.Whole(u))) {
 		if e := Stripped(f); e.Op == ir.OpExp && !ok {
-			if x, ok = m.Exponential(e.Args[0], algebra.RangeSet(u.Reduce.Ranges)); ok && Contains(t.Folds, x.Max.From) && PlainIndices(x.Max) {
+			if x, ok = m.Exponential(e.Args[0], algebra.RangeSet(u.Reduce.Ranges)); ok && slices.Contains(t.Folds, x.Max.From) && PlainIndices(x.Max) {
 				continue
 			}
 			ok = false

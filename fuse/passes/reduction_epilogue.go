@@ -61,7 +61,7 @@ func (rw *foldRewrite) run() {
 		}
 	}
 	for _, v := range rw.Graph.Values {
-		if !form.Contains(rw.Folds, v) && v != rw.tile {
+		if !slices.Contains(rw.Folds, v) && v != rw.tile {
 			rw.pick(v)
 		}
 	}
