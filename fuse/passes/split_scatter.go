@@ -2,7 +2,6 @@ package passes
 
 import (
 	"math"
-	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/fuse/forecast"
@@ -51,7 +50,7 @@ func splitScatter(g *ir.Graph, v *ir.Value, cut *scatterCut) []*ir.Value {
 // cutScatter estimates how a scatter takes the least time: in chunks, or whole, where it returns none. It returns the seconds too.
 func cutScatter(v *ir.Value, sizes map[string]int64) (*scatterCut, float64) {
 	s := form.ScatterIn(v)
-	one := scatterSizes(v, s)
+	one := forecast.ScatterOf(s, v.Axes, v.Reduce.Ranges)
 	whole, cut := wholeTime(one, sizes), &scatterCut{}
 	to, rows, cols := algebra.Estimate(s.To.Extent, sizes), algebra.PointsAt(v.Axes, sizes), algebra.PointsAt(v.Reduce.Ranges, sizes)
 	if rows*cols < forecast.ScatterWork {
@@ -84,10 +83,8 @@ func cutScatter(v *ir.Value, sizes map[string]int64) (*scatterCut, float64) {
 // that a large GPU runs at once. Partial results then take 17 MB at most, whatever the sizes.
 func histogramChunks(v *ir.Value, s *ir.Scatter) chunks {
 	rows := s.To.Extent
-	for _, r := range v.Axes {
-		if r != s.To && !slices.Contains(s.Batch, r) {
-			rows = ir.Apply(ir.OpMul, rows, r.Extent)
-		}
+	for _, r := range s.Lanes(v.Axes) {
+		rows = ir.Apply(ir.OpMul, rows, r.Extent)
 	}
 	bytes := forecast.RunningBytes(v.Reduce.Op, v.Reduce.Op.Accumulator(v.Body.Type))
 	tiles, outer := algebra.SomeOf(rows, forecast.RunningRows(bytes)), v.Reduce.Ranges[0].Extent
@@ -108,12 +105,6 @@ func histogramChunks(v *ir.Value, s *ir.Scatter) chunks {
 func runningTile(v *ir.Value, s forecast.Scatter, sizes map[string]int64) int {
 	bytes := forecast.RunningBytes(v.Reduce.Op, v.Reduce.Op.Accumulator(v.Body.Type))
 	return forecast.RunningTile(bytes, algebra.Estimate(s.To, sizes)*algebra.Estimate(s.Lanes, sizes))
-}
-
-// scatterSizes is what estimates of a scatter go by.
-func scatterSizes(v *ir.Value, s *ir.Scatter) forecast.Scatter {
-	lanes := slices.DeleteFunc(slices.Clone(v.Axes), func(r *ir.Range) bool { return r == s.To || slices.Contains(s.Batch, r) })
-	return forecast.Scatter{Batch: algebra.Product(s.Batch), To: s.To.Extent, Lanes: algebra.Product(lanes), Columns: algebra.Product(v.Reduce.Ranges)}
 }
 
 // scatterChunk is a scatter with its columns cut into so many parts.

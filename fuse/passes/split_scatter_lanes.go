@@ -50,7 +50,7 @@ func hasLanesOf(v, w *ir.Value) bool {
 	if v == w || !sameExtents(v.Reduce.Ranges, w.Reduce.Ranges) || !sameExtents(a.Batch, b.Batch) || !ir.SameSize(a.To.Extent, b.To.Extent) {
 		return false
 	}
-	few, many := scatterLanes(v, a), scatterLanes(w, b)
+	few, many := algebra.Widened(a.Lanes(v.Axes)), algebra.Widened(b.Lanes(w.Axes))
 	if len(few) >= len(many) {
 		return false
 	}
@@ -73,11 +73,6 @@ func hasLanesOf(v, w *ir.Value) bool {
 	whereW, _ := conditionAndTerm(w)
 	x, y := form.Conditions(ir.Substitute(whereV, at)), form.Conditions(whereW)
 	return len(x) == len(y) && len(form.CommonConditions(x, y, w.Axes, w.Reduce.Ranges)) == len(x)
-}
-
-// scatterLanes is the axes of a scatter that its key does not depend on, but for the places.
-func scatterLanes(v *ir.Value, s *ir.Scatter) []*ir.Range {
-	return slices.DeleteFunc(algebra.Widened(v.Axes), func(r *ir.Range) bool { return r == s.To || slices.Contains(s.Batch, r) })
 }
 
 // dependsOn reports whether a value is computed from another one.
@@ -105,7 +100,7 @@ func SharesLanes(v, w *ir.Value, sizes map[string]int64) bool {
 	_, term := conditionAndTerm(v)
 	cost, rate := form.CostOf(term), on.F32Rate/2
 	each := (float64(cost.Slots)+float64(cost.Special)*rate/on.SpecialRate)/lanes + float64(v.Reduce.Op.Info().Combine.Info().Cost)
-	points := algebra.PointsAt(s.Batch, sizes) * algebra.PointsAt(w.Reduce.Ranges, sizes) * algebra.PointsAt(scatterLanes(w, s), sizes)
+	points := algebra.PointsAt(s.Batch, sizes) * algebra.PointsAt(w.Reduce.Ranges, sizes) * algebra.PointsAt(algebra.Widened(s.Lanes(w.Axes)), sizes)
 	_, alone := cutScatter(v, sizes)
 	return points*each/rate < alone+on.Launch
 }
@@ -116,7 +111,7 @@ func takesHistogram(v *ir.Value, sizes map[string]int64) bool {
 	if cut, _ := cutScatter(v, sizes); cut != nil {
 		return !cut.placesFirst
 	}
-	one := scatterSizes(v, s)
+	one := forecast.ScatterOf(s, v.Axes, v.Reduce.Ranges)
 	if algebra.Estimate(one.Lanes, sizes) > forecast.HistogramLanes || algebra.Estimate(one.To, sizes) < forecast.HistogramPlaces {
 		return false
 	}

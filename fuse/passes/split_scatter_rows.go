@@ -33,11 +33,5 @@ func scatterChunks(v *ir.Value, s *ir.Scatter) chunks {
 // placesFirst is the axes of a scatter in the order in which its blocks write them: those that keys depend
 // on, then the places, then the lanes.
 func placesFirst(v *ir.Value, s *ir.Scatter) []*ir.Range {
-	axes := append(slices.Clone(s.Batch), s.To)
-	for _, r := range v.Axes {
-		if !slices.Contains(axes, r) {
-			axes = append(axes, r)
-		}
-	}
-	return axes
+	return append(append(slices.Clone(s.Batch), s.To), s.Lanes(v.Axes)...)
 }
