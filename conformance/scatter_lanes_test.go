@@ -30,6 +30,14 @@ var scatterLanes = rowsOf(map[string]string{
 		y[v: 801, d: 33] = sum[k: 9001 where at[k] == v] x[k, d]
 		t[v: 801] = max[k: 9001 where at[k] == v] w[k]
 		n = bincount(at, 801) }`,
+	"three": `@bench(K=262144, V=16384, H=4, D=32) graph g(z: bool[V], at: i64[K], x: f32[K, H, D], w: f32[K, H]) -> (y: f32[V, H, D], t: f32[V, H], n: i64[V]) {
+		y[v: V, h: H, d: D] = sum[k: K where at[k] == v] x[k, h, d]
+		t[v: V, h: H] = sum[k: K where at[k] == v] w[k, h]
+		n = bincount(at, V) }`,
+	"joined": `@bench(K=262144, V=16384, D=64) graph g(z: f32[V, D], at: i64[K], x: f32[K, D], w: f32[K]) -> (y: f32[V, 2 * D + 1]) {
+		s[v: V, d: D] = sum[k: K where at[k] == v] x[k, d]
+		t[v: V] = sum[k: K where at[k] == v] w[k]
+		y = concat(s, z, t[:, none], axis=1) }`,
 	"read later": `@bench(K=262144, V=16384, D=64) graph g(z: bool[V], at: i64[K], x: f32[K, D], w: f32[K]) -> (y: f32[V, D], u: f32[K]) {
 		t = index_add(full(0.0, V, dtype=f32), at, w)
 		s = index_add(full(0.0, V, D, dtype=f32), at, x)
@@ -42,9 +50,9 @@ var scatterLanes = rowsOf(map[string]string{
 
 // scatterLanesFamily compares them at odd sizes, of one, and of no lane, no column and no place, in whole numbers whose sums are exact.
 func scatterLanesFamily() family {
-	simulated := [][]int64{{300, 70, 33, 2, 2}, {1900, 700, 4, 1, 3}, {9, 5, 0, 2, 2}}
+	simulated := [][]int64{{300, 70, 33, 2, 2}, {1900, 700, 4, 1, 3}, {9, 5, 0, 2, 2}, {9, 5, 2, 0, 2}}
 	return family{name: "lanes of one key", rows: scatterLanes, symbols: []string{"K", "V", "D", "H", "B"},
-		sizes: [][]int64{{1, 1, 1, 1, 1}, {0, 5, 3, 2, 2}, {9, 5, 0, 2, 2}, {7, 0, 3, 2, 1}, {300, 70, 33, 3, 2}, {1900, 9, 64, 2, 1}, {5003, 3001, 5, 1, 2}},
+		sizes: [][]int64{{1, 1, 1, 1, 1}, {0, 5, 3, 2, 2}, {9, 5, 0, 2, 2}, {7, 0, 3, 2, 1}, {300, 70, 33, 3, 2}, {1900, 9, 64, 2, 1}, {5003, 3001, 5, 1, 2}, {9, 5, 2, 0, 2}},
 		fill:  Integers(-2, 70), exact: identical, repeat: true, variants: all,
 		on: append(races(simulated), pass{engine: "cpu"}, pass{engine: "gpu"}), compile: onAll(true, "sm_90a", "sm_80")}
 }

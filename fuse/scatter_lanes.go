@@ -1,6 +1,7 @@
 package fuse
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
@@ -50,18 +51,35 @@ func (r *region) storeOnce(fewer *region) {
 		r.stored = map[*ir.Value]*ir.Expr{}
 	}
 	for _, v := range fewer.members {
-		own := map[*ir.Range]bool{}
-		for _, e := range r.at[v] {
-			for s := range ir.FreeRanges(e) {
-				own[s] = true
-			}
-		}
-		for _, s := range r.space {
-			if !own[s] && !r.cols[s] {
-				r.stored[v] = algebra.And(r.stored[v], ir.Apply(ir.OpEq, s.At(), ir.IntConst(0)))
-			}
+		for _, row := range r.lacks(v) {
+			r.stored[v] = algebra.And(r.stored[v], ir.Apply(ir.OpEq, row.At(), ir.IntConst(0)))
 		}
 	}
+}
+
+// lacks lists the rows of a region that a member does not lie along.
+func (r *region) lacks(v *ir.Value) []*ir.Range {
+	own := map[*ir.Range]bool{}
+	for _, e := range r.at[v] {
+		maps.Copy(own, ir.FreeRanges(e))
+	}
+	return slices.DeleteFunc(slices.Clone(r.space), func(row *ir.Range) bool { return own[row] || r.cols[row] })
+}
+
+// lackTheSame reports whether all members that do not lie along all rows lack the same ones, but for rows that have elements at
+// any size. There is one body for the sizes at which these have none, see scatter_empty.go.
+func (r *region) lackTheSame() bool {
+	var first []*ir.Range
+	for _, v := range r.members {
+		lacks := slices.DeleteFunc(r.lacks(v), func(row *ir.Range) bool { return row.Extent.Op == ir.OpConst && row.Extent.Int > 0 })
+		if len(first) == 0 {
+			first = lacks
+		}
+		if len(lacks) > 0 && !slices.Equal(lacks, first) {
+			return false
+		}
+	}
+	return true
 }
 
 // repeatsLanes refuses to give a scatter more lanes where that makes no scatter by one key, or takes longer than to find again
@@ -74,6 +92,9 @@ func (m *merging) repeatsLanes() *form.Refusal {
 	v, w := reductionOf(fewer), reductionOf(more)
 	if !m.isScatter(whole) {
 		return form.Refuse(ir.ReasonDifferentRanges, v.Origin.Span, "%s takes the elements that other indices send to each of its rows than %s", v.Name, w.Name)
+	}
+	if !whole.lackTheSame() {
+		return form.Refuse(ir.ReasonDifferentRanges, v.Origin.Span, "%s and others lack different axes of %s: at sizes at which one of these is empty, each would need a kernel of its own", v.Name, w.Name)
 	}
 	if m.g.OneKernel {
 		return nil
