@@ -352,6 +352,20 @@ func (v *Variant) Of(k *Kernel) *Kernel {
 	return &own
 }
 
+// Alone is the variant that stores all results at the given sizes, where no other one does: see Empty. It is nil for sizes at
+// which all variants do that take them.
+func (k *Kernel) Alone(sizes map[string]int64) *Variant {
+	for _, v := range k.Variants {
+		if !v.Empty {
+			continue
+		}
+		if holds, ok := EvalSize(v.When, sizes); ok && holds != 0 {
+			return v
+		}
+	}
+	return nil
+}
+
 // Kernel is one launch: a region of the graph that one template accepts. Its
 // iteration space is Rows x Cols.
 type Kernel struct {
