@@ -46,14 +46,14 @@ func (lo *kernel) someEmpty(rows []*ir.Range) *ir.Expr {
 // plain loops: nobody waits for such sizes.
 func (lo *kernel) emptyVariants() []*ir.Variant {
 	rows := lo.firstOnly()
-	found := lo.along(rows).columnKernel().flatVariants()
+	found := lo.leavingOut(rows).columnKernel().flatVariants()
 	v := found[len(found)-1]
 	v.Units, v.Empty, v.When = rows, true, algebra.And(lo.someEmpty(rows), v.When)
 	return []*ir.Variant{v}
 }
 
-// along is the kernel with the results alone that do not lie along these rows.
-func (lo *kernel) along(rows []*ir.Range) *kernel {
+// leavingOut is the kernel with the results alone that do not lie along these rows.
+func (lo *kernel) leavingOut(rows []*ir.Range) *kernel {
 	u, k := *lo, *lo.k
 	u.k, u.folds, u.stores = &k, nil, nil
 	k.Rows = slices.DeleteFunc(slices.Clone(k.Rows), func(r *ir.Range) bool { return slices.Contains(rows, r) })
