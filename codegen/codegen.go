@@ -142,11 +142,7 @@ func (g *generator) body(k *ir.Kernel, v *ir.Variant) body {
 	if known, ok := g.bodies[v]; ok {
 		return known
 	}
-	if len(v.Units) > 0 {
-		own := *k
-		own.Rows = v.Rows(k)
-		k = &own
-	}
+	k = v.Of(k)
 	e := newKernelText(k, v)
 	b := body{unit: g.unit(k, v, e.kernel()), grid: g.grid(k, v), symbols: e.symbols, factors: g.factorArgs(e.factors)}
 	if k.LastBlock != nil {

@@ -47,6 +47,7 @@ func scatterFamilies() []family {
 		{name: "histogram", rows: []row{{name: "histogram", src: histogramGraph}}, variants: all, compile: histogram},
 		{name: "scans", rows: []row{{name: "scans", src: longScans}}, variants: all},
 		scatterReadsFamily(),
+		scatterLanesFamily(),
 	}
 }
 

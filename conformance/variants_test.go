@@ -142,10 +142,11 @@ func allowing(v *ir.Variant, when *ir.Expr) []*ir.Expr {
 }
 
 // places are the first sizes that a variant runs at and, where others do too, the last.
-func (f *forcing) places(v *ir.Variant, launched *ir.LaunchVariant) (out [][]int64) {
+func (f *forcing) places(k *ir.Kernel, v *ir.Variant, launched *ir.LaunchVariant) (out [][]int64) {
 	conditions := allowing(v, v.When)
 	holds := func(values []int64) bool {
-		if f.launched(launched, values) > f.threads {
+		alone := k.Alone(f.named(values))
+		if f.launched(launched, values) > f.threads || alone != nil && alone != v {
 			return false
 		}
 		for _, c := range conditions {
@@ -220,7 +221,7 @@ func (f *forcing) run(t *testing.T, arch string) {
 	defer func() { t.Logf("%d runs in %v", turn, time.Since(start)) }()
 	for i, k := range f.plan.Launched() {
 		for j, v := range k.Variants {
-			for _, values := range f.places(v, &f.program.Launches[i].Variants[j]) {
+			for _, values := range f.places(k, v, &f.program.Launches[i].Variants[j]) {
 				turn++
 				order := forcedOrders[turn%len(forcedOrders)]
 				dev.Sim.SetOrder(order)

@@ -119,7 +119,8 @@ func forced(p *ir.Plan, sizes map[string]int64) iter.Seq2[string, map[string]int
 			more = false
 			force := map[string]int{}
 			for _, k := range p.Kernels {
-				if n < len(k.Variants) && holds(k.Variants[n], sizes) {
+				alone := k.Alone(sizes)
+				if n < len(k.Variants) && holds(k.Variants[n], sizes) && (alone == nil || alone == k.Variants[n]) {
 					force[k.Name] = n
 				}
 				more = more || n+1 < len(k.Variants)

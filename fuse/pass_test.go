@@ -334,6 +334,10 @@ var passTable = []passCase{
 		`z[i, j] = sum[k: 7] x[i, j, k]; y[i] = sum[j: 5] z[i, j]`},
 	{"a sum of a product is two", `graph g(a: f32[N, 32], b: f32[32, M]) -> (y: f32[M]) { y = sum(a @ b, axis=0) }`,
 		`matmul[i, j] = sum[k: 32] a[i, k] * b[k, j]; y_part[i: (N + 255) / 256, j] = sum[i_2: 256 where i * 256 + i_2 < N] matmul[i * 256 + i_2, j]; y[j] = sum[i_chunk: (N + 255) / 256] y_part[i_chunk, j]`},
+	{"counts are cut as sums with more lanes by the same key are", `@bench(K=1048576) graph g(at: i64[K], x: f32[K, 64]) -> (y: f32[8, 64], n: f32[8]) {
+		y[v: 8, d: 64] = sum[k: K where at[k] == v] x[k, d]
+		n[v: 8] = sum[k: K where at[k] == v] 1.0 }`,
+		strings.ReplaceAll(`y_part[i: C, j: 8, k] = sum[k_2: (C + K - 1) / C where i * ((K - 1) / C) + i + k_2 < K && index(at[i * ((K - 1) / C) + i + k_2]) == j] x[i * ((K - 1) / C) + i + k_2, k]; y[v, d] = sum[k_chunk: C] y_part[k_chunk, v, d]; n_part[i: C, j: 8] = sum[k: (C + K - 1) / C where i * ((K - 1) / C) + i + k < K && index(at[i * ((K - 1) / C) + i + k]) == j] f32(1.0); n[v] = sum[k_chunk: C] n_part[k_chunk, v]`, "C", "max(1, min(528, K / 1024))")},
 	{"windows over each other of sums are two", `graph g(x: f32[N, 16]) -> (y: f32[N, 8]) {
 		s[i, j: 12] = sum[k: 5] x[i, j + k]
 		y[i, j: 8] = sum[k: 5] s[i, j + k] }`,

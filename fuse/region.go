@@ -121,6 +121,7 @@ func merged(a, b *region, al *alignment, order map[*ir.Value]int) *region {
 		}
 		m.stored[v] = ir.Substitute(inside, rename)
 	}
+	m.storeOnce(al.fewer)
 	m.members = mergeOrdered(a.members, b.members, order)
 	m.stream, m.folded = a.stream, a.folded
 	if al.streams != nil {
@@ -172,6 +173,7 @@ type alignment struct {
 	to     map[*ir.Range]*ir.Range // b to a
 	from   map[*ir.Range]*ir.Range // a to b
 	sorted map[*ir.Range]bool      // ranges that are sorted, which are no loops of their regions
+	fewer  *region                 // the scatter of the two that has fewer lanes, see scatter_lanes.go; nil where both have the same
 
 	streams *streamPair // set if the streams of both regions become one kernel
 }

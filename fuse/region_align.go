@@ -120,7 +120,7 @@ func alignLeftovers(al *alignment, a, b *region) {
 }
 
 // checkSpaces decides whether the aligned regions are one nest of loops: their spaces are equal, or one is
-// the rows of the other.
+// the rows of the other, or both are scatters of which one has fewer lanes.
 func (p *program) checkSpaces(al *alignment, a, b *region) *form.Refusal {
 	onlyA, onlyB := unpaired(a.space, al.from), unpaired(b.space, al.to)
 	switch {
@@ -130,6 +130,8 @@ func (p *program) checkSpaces(al *alignment, a, b *region) *form.Refusal {
 		return p.runsApart(a, b, ordered(a.space, a.cols)) // what follows a stream goes along its results, not along keys that are as many
 	case a.stream != nil && len(b.cols) == 0 && len(onlyB) == 0 && a.stream.rowsOnly(onlyA, a.cols):
 		return nil // at each row of the stream
+	case p.sharesKeys(al, a, b):
+		return nil
 	case len(onlyA) > 0 && !(len(b.cols) == 0 && algebra.SameRanges(onlyA, a.cols)):
 		return p.repeats(a, b, onlyA)
 	case len(onlyB) > 0 && !(len(a.cols) == 0 && algebra.SameRanges(onlyB, b.cols)):

@@ -27,7 +27,7 @@ const (
 )
 
 // With more words of running values for each element than scatterMany, a thread has one vector at a time.
-const scatterMany = 4
+const scatterMany = forecast.SharedWords
 
 // From the tile at index scatterDense on, tiles are for more columns a place than bins have room for.
 const scatterDense = 2
@@ -209,7 +209,7 @@ func (lo scatterKernel) scatterBodies(sections []*ir.Section, s *ir.Scatter, whe
 		lane, vector = algebra.Innermost(lanes), lo.vector()
 	}
 	for _, f := range sections[0].Folds {
-		words += forecast.RunningBytes(f.Op, f.Result.Type) / ir.I32.Size()
+		words += forecast.RunningWords(f.Op, f.Result.Type)
 	}
 	if words > scatterMany {
 		on.Unroll = min(on.Unroll, 1)

@@ -16,6 +16,9 @@ import (
 // with a reduction by another key or by none, or with one that needs the results of the scatter. Where the sizes are
 // known to be so few that this is quick, the merge saves a launch.
 func (m *merging) keepsKeys() *form.Refusal {
+	if m.al.fewer != nil {
+		return m.repeatsLanes()
+	}
 	if m.g.OneKernel {
 		return nil
 	}

@@ -43,8 +43,7 @@ var scatters = []struct{ name, src, want string }{
 		y[v: V, d: D] = sum[j: J, k: K where at[j, k] == v] x[j, k, d] }`, "columns go to j = at_2 where " +
 		"i * ((J - 1) / max(1, min(528 / (V / 256 + 1), min(J * K / max(1024, V * 2), J)))) * K + i * K + jk < J * K"},
 	{"rows in chunks", `@bench(K=65536, V=100, D=64) graph g(y0: f32[V, D], at: i32[K], x: f32[K, D]) -> (y: f32[V, D]) { y = index_add(y0, at, x) }`,
-		"columns go to j = at_2 where i * ((max(1, min(528 / (V / 256 + 1), K / max(1024, V * 2))) + K - 1) / " +
-			"max(1, min(528 / (V / 256 + 1), K / max(1024, V * 2)))) + j < K"},
+		"columns go to j = at_2 where i * ((K - 1) / max(1, min(528 / (V / 256 + 1), K / max(1024, V * 2)))) + i + j < K"},
 	{"edges", `graph g(x: f32[N, D], from: i32[M], to: i32[M], w: f32[M]) -> (y: f32[N, D]) {
 		y = index_add(full(0.0, N, D, dtype=f32), to, x[from] * w[:, none]) }`, "columns go to i = to_2"},
 	{"computed", `graph g(z: bool[V], at: i32[K], x: f32[K, D]) -> (y: f32[V, D]) {

@@ -50,6 +50,8 @@ var strategies = []strategy{
 	{[]ir.Strategy{ir.ContractTile}, ir.ContractTemplate, false, (*kernel).sums,
 		func(c *gathering) []*ir.Variant { return c.product().tiles }},
 
+	{byLongHeads, ir.LoopTemplate, false, (*kernel).storesPastEmpty,
+		func(c *gathering) []*ir.Variant { return c.emptyVariants() }},
 	{byScatters, ir.LoopTemplate, false, (*kernel).isScatter,
 		func(c *gathering) []*ir.Variant { return scatterKernel{c.kernel}.scatterVariants() }},
 	{byAccumulation, ir.LoopTemplate, true, (*kernel).accumulates,

@@ -286,6 +286,24 @@ func TestSimplifyIsDeterministic(t *testing.T) {
 	})
 }
 
+// TestSimplifySeesTextAlone draws indices into chunks of an axis: the form of one does not depend on whether the size of a chunk in
+// it is the extent of a range itself or another expression of the same text.
+func TestSimplifySeesTextAlone(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		parts := rapid.SampledFrom([]string{"M", "2", "max(1,M)", "max(1,min(M,N/2))", "N/2+1"}).Draw(t, "parts")
+		size := rapid.SampledFrom([]string{"(" + parts + "+N-1)/(" + parts + ")", "(N-1)/(" + parts + ")+1", "N/(" + parts + ")"}).Draw(t, "size")
+		w := newWorld("i:" + parts + " k:" + size)
+		i, k := w.ranges["i"], w.ranges["k"]
+		e := Apply(OpAdd, Apply(OpMul, i.At(), k.Extent), randomIndex(t, w, []*Range{i, k}, 1))
+		if rapid.Bool().Draw(t, "condition") {
+			e = Apply(OpLt, e, w.parse("N"))
+		}
+		facts := Facts{Within: []*Range{i, k}}
+		same := w.parse(show(e))
+		require.True(t, Equal(Simplify(e, facts), Simplify(same, facts)), "%s is %s or %s", show(e), show(Simplify(e, facts)), show(Simplify(same, facts)))
+	})
+}
+
 // TestReshapesCancel takes every index tuple of every shape through another
 // shape of the same size and back, and through a transposition and back: what
 // comes out must be the tuple itself.

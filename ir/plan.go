@@ -262,9 +262,11 @@ type Variant struct {
 	// none.
 	Least  int
 	Locals []*Local // with a Def, in dependence order
-	// Units are the rows of the kernel that have one element each wherever When holds; nothing
-	// in the body depends on them.
+	// Units are the rows of the kernel that have one element each wherever When holds, or of which
+	// one has none, if Empty is set: the body then stores the results alone that do not lie along
+	// them. Nothing in the body depends on them.
 	Units    []*Range
+	Empty    bool
 	Sections []*Section
 	// Keep holds full-level locals that stay on chip from the first section
 	// that needs them; every other full-level local is computed again in each
@@ -338,6 +340,30 @@ func (v *Variant) Rows(k *Kernel) []*Range {
 		return k.Rows
 	}
 	return slices.DeleteFunc(slices.Clone(k.Rows), func(r *Range) bool { return slices.Contains(v.Units, r) })
+}
+
+// Of is a kernel with the rows that a body of it depends on.
+func (v *Variant) Of(k *Kernel) *Kernel {
+	if len(v.Units) == 0 {
+		return k
+	}
+	own := *k
+	own.Rows = v.Rows(k)
+	return &own
+}
+
+// Alone is the variant that stores all results at the given sizes, where no other one does: see Empty. It is nil for sizes at
+// which all variants do that take them.
+func (k *Kernel) Alone(sizes map[string]int64) *Variant {
+	for _, v := range k.Variants {
+		if !v.Empty {
+			continue
+		}
+		if holds, ok := EvalSize(v.When, sizes); ok && holds != 0 {
+			return v
+		}
+	}
+	return nil
 }
 
 // Kernel is one launch: a region of the graph that one template accepts. Its

@@ -122,7 +122,11 @@ func (p *planPrinter) kernel(k *Kernel) {
 			p.line("    when %s", v.When)
 		}
 		for _, r := range v.Units {
-			p.line("    one row along %s", r.Name)
+			if v.Empty {
+				p.line("    results that do not lie along %s", r.Name)
+			} else {
+				p.line("    one row along %s", r.Name)
+			}
 		}
 		if v.Least > 0 {
 			p.line("    rows longer than %d", v.Least)

@@ -123,8 +123,15 @@ type Scatter struct {
 	Rest  *Expr // bool over the same; nil for true
 }
 
-// Lanes returns the rows behind To.
-func (s *Scatter) Lanes(rows []*Range) []*Range { return rows[len(s.Batch)+1:] }
+// Lanes returns the rows other than Batch and To: all elements along them go where one key says.
+func (s *Scatter) Lanes(rows []*Range) (out []*Range) {
+	for _, r := range rows {
+		if r != s.To && !slices.Contains(s.Batch, r) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
 
 // Indexed reports whether a store needs to know where the keys were.
 func (s *Sort) Indexed() bool {

@@ -118,6 +118,8 @@ func (a *algebra) learnFacts() {
 	a.learnt = true
 	overflow, fuel, depth := a.overflow, a.fuel, a.depth
 	a.overflow, a.fuel, a.depth = false, 0, 0
+	polys, exprs := a.polys, a.exprs
+	a.polys, a.exprs = exprMap[poly]{}, exprMap[*Expr]{}
 	sorted := sortedByID(a.scope())
 	for _, r := range sorted {
 		a.learn(a.plus(a.extent(r), -1))
@@ -126,6 +128,7 @@ func (a *algebra) learnFacts() {
 		a.learnSize(a.poly(e), sorted)
 	}
 	a.overflow, a.fuel, a.depth = a.overflow || overflow, fuel, depth
+	a.polys, a.exprs = polys, exprs // sizes may have another form now that all facts are known
 }
 
 // learnSize records that a size is not negative. The size is at least 1 if it is a factor of the extent of

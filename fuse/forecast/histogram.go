@@ -51,6 +51,13 @@ func RunningBytes(op ir.Monoid, t ir.DType) int {
 	return max(t.Size(), ir.I32.Size())
 }
 
+// RunningWords is the registers of a running value.
+func RunningWords(op ir.Monoid, t ir.DType) int { return RunningBytes(op, t) / ir.I32.Size() }
+
+// SharedWords is the most registers of running values for each element of scatters that share a kernel: with more, a thread has
+// fewer elements at a time, and a multiprocessor fewer threads.
+const SharedWords = 4
+
 // RunningRows is how many rows a block has if each running value takes so many bytes.
 func RunningRows(bytes int) int {
 	rows := HistogramLanes + 1

@@ -45,7 +45,7 @@ const (
 // places that keys name, the rows of each place, and the columns.
 type Scatter struct{ Batch, To, Lanes, Columns *ir.Expr }
 
-// ScatterOf is the sizes of the scatter of a kernel with such rows and columns.
+// ScatterOf is the sizes of a scatter of a kernel, or of a value, with such rows and columns.
 func ScatterOf(s *ir.Scatter, rows, cols []*ir.Range) Scatter {
 	return Scatter{Batch: algebra.Product(s.Batch), To: s.To.Extent, Lanes: algebra.Product(s.Lanes(rows)), Columns: algebra.Product(cols)}
 }

@@ -49,6 +49,9 @@ func splitWith(g *ir.Graph, histograms, clusters bool) {
 	}
 	s.persistent = s.persistentChunks()
 	s.element = s.elements()
+	if histograms {
+		s.scatters = scatterCuts(g, s.sizes)
+	}
 	insertBefore(g, s.split)
 }
 
@@ -64,6 +67,7 @@ type splitter struct {
 	place      map[*ir.Value]int     // in the graph
 	largest    map[*ir.Value]float64 // see largestReaders
 	element    map[*ir.Value]int     // see elements
+	scatters   map[*ir.Value]*scatterCut
 }
 
 // split makes v a reduction of partial results, and returns those; none where v should stay whole.
@@ -77,10 +81,8 @@ func (s *splitter) split(v *ir.Value) []*ir.Value {
 	if v.Reduce == nil || s.whole[v] || s.sliced(v) {
 		return nil
 	}
-	if s.histograms {
-		if parts := splitScatter(s.g, v, s.sizes); parts != nil {
-			return parts
-		}
+	if cut := s.scatters[v]; cut != nil {
+		return splitScatter(s.g, v, cut)
 	}
 	if placed(v) {
 		return s.splitPlaced(v)

@@ -2,7 +2,6 @@ package passes
 
 import (
 	"math"
-	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/fuse/forecast"
@@ -10,50 +9,82 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// splitScatter cuts the columns of a scatter into chunks, and returns the partial results; none where v is
-// no scatter or should stay whole.
-func splitScatter(g *ir.Graph, v *ir.Value, sizes map[string]int64) []*ir.Value {
-	if v.Reduce == nil || v.Reduce.Op.IsArg() || v.Reduce.Rank != nil || form.ScanOf(v) != nil {
-		return nil
+// A scatterCut is the chunks into which the columns of a scatter are cut.
+type scatterCut struct {
+	chunks
+	placesFirst bool // whether partial results have the axes of the places first, see placesFirst
+}
+
+// scatterCuts finds the chunks of the scatters of a graph; those that stay whole have nil.
+func scatterCuts(g *ir.Graph, sizes map[string]int64) map[*ir.Value]*scatterCut {
+	out, with := map[*ir.Value]*scatterCut{}, withLanes(g, sizes)
+	for _, v := range g.Values {
+		if w := with[v]; w != nil {
+			out[v], _ = cutScatter(w, sizes)
+		} else if isPlainScatter(v) {
+			out[v], _ = cutScatter(v, sizes)
+		}
 	}
-	s := form.ScatterIn(v)
-	if s == nil {
-		return nil
-	}
-	to, rows, cols := algebra.Estimate(s.To.Extent, sizes), algebra.PointsAt(v.Axes, sizes), algebra.PointsAt(v.Reduce.Ranges, sizes)
-	if rows*cols < forecast.ScatterWork {
-		return nil
-	}
-	var cut chunks
-	var pays bool
+	return out
+}
+
+// isPlainScatter reports whether a value is a scatter whose partial results can be folded.
+func isPlainScatter(v *ir.Value) bool {
+	return v.Reduce != nil && !v.Reduce.Op.IsArg() && v.Reduce.Rank == nil && form.ScanOf(v) == nil && form.ScatterIn(v) != nil
+}
+
+// splitScatter cuts the columns of a scatter into chunks, and returns the partial results.
+func splitScatter(g *ir.Graph, v *ir.Value, cut *scatterCut) []*ir.Value {
 	axes := v.Axes
-	if rows > forecast.HistogramLanes*to*algebra.PointsAt(s.Batch, sizes) {
-		cut = scatterChunks(v, s)
-		pays = scatterPays(v, s, algebra.Estimate(cut.count, sizes), sizes)
-		axes = placesFirst(v, s)
-	} else if to >= forecast.HistogramPlaces {
-		cut = histogramChunks(v, s)
-		pays = histogramPays(v, s, algebra.Estimate(cut.count, sizes), sizes)
-	}
-	if !pays {
-		return nil
+	if cut.placesFirst {
+		axes = placesFirst(v, form.ScatterIn(v))
 	}
 	if v.Reduce.Where == nil { // the condition of the chunk is joined to that of the term
 		r := *v.Reduce
 		r.Where, v.Body = form.ConditionIn(r.Op, v.Body)
 		v.Reduce = &r
 	}
-	return splitInOrder(g, v, cut, axes)
+	return splitInOrder(g, v, cut.chunks, axes)
+}
+
+// cutScatter estimates how a scatter takes the least time: in chunks, or whole, where it returns none. It returns the seconds too.
+func cutScatter(v *ir.Value, sizes map[string]int64) (*scatterCut, float64) {
+	s := form.ScatterIn(v)
+	one := forecast.ScatterOf(s, v.Axes, v.Reduce.Ranges)
+	whole, cut := wholeTime(one, sizes), &scatterCut{}
+	to, rows, cols := algebra.Estimate(s.To.Extent, sizes), algebra.PointsAt(v.Axes, sizes), algebra.PointsAt(v.Reduce.Ranges, sizes)
+	if rows*cols < forecast.ScatterWork {
+		return nil, whole
+	}
+	var parted func(parts float64) float64
+	switch {
+	case rows > forecast.HistogramLanes*to*algebra.PointsAt(s.Batch, sizes):
+		cut.chunks, cut.placesFirst = scatterChunks(v, s), true
+		parted = func(parts float64) float64 { return wholeTime(scatterChunk(one, parts, sizes), sizes) }
+	case to >= forecast.HistogramPlaces:
+		tile := runningTile(v, one, sizes)
+		cut.chunks, whole = histogramChunks(v, s), min(whole, secondsAt(one, one.Histogram(tile), sizes))
+		parted = func(parts float64) float64 {
+			chunk := scatterChunk(one, parts, sizes)
+			return secondsAt(chunk, chunk.Histogram(tile), sizes)
+		}
+	default:
+		return nil, whole
+	}
+	if parts := algebra.Estimate(cut.count, sizes); parts > 1 {
+		if seconds := parted(parts) + partialTime(v, parts, sizes); seconds < whole {
+			return cut, seconds
+		}
+	}
+	return nil, whole
 }
 
 // histogramChunks cuts the columns so that the chunks, times the tiles of rows, are as many as the blocks
 // that a large GPU runs at once. Partial results then take 17 MB at most, whatever the sizes.
 func histogramChunks(v *ir.Value, s *ir.Scatter) chunks {
 	rows := s.To.Extent
-	for _, r := range v.Axes {
-		if r != s.To && !slices.Contains(s.Batch, r) {
-			rows = ir.Apply(ir.OpMul, rows, r.Extent)
-		}
+	for _, r := range s.Lanes(v.Axes) {
+		rows = ir.Apply(ir.OpMul, rows, r.Extent)
 	}
 	bytes := forecast.RunningBytes(v.Reduce.Op, v.Reduce.Op.Accumulator(v.Body.Type))
 	tiles, outer := algebra.SomeOf(rows, forecast.RunningRows(bytes)), v.Reduce.Ranges[0].Extent
@@ -70,21 +101,10 @@ func histogramChunks(v *ir.Value, s *ir.Scatter) chunks {
 	return chunks{ir.Simplify(size, ir.Facts{}), ir.Simplify(parts, ir.Facts{})}
 }
 
-// histogramPays reports whether parts chunks, and a kernel that reads their partial results, take less
-// time than one kernel, whatever its mapping.
-func histogramPays(v *ir.Value, s *ir.Scatter, parts float64, sizes map[string]int64) bool {
-	one := scatterSizes(v, s)
+// runningTile is how many running values a block of a histogram has.
+func runningTile(v *ir.Value, s forecast.Scatter, sizes map[string]int64) int {
 	bytes := forecast.RunningBytes(v.Reduce.Op, v.Reduce.Op.Accumulator(v.Body.Type))
-	tile := forecast.RunningTile(bytes, algebra.Estimate(one.To, sizes)*algebra.Estimate(one.Lanes, sizes))
-	whole := min(wholeTime(one, sizes), secondsAt(one, one.Histogram(tile), sizes))
-	chunk := scatterChunk(one, parts, sizes)
-	return parts > 1 && secondsAt(chunk, chunk.Histogram(tile), sizes)+partialTime(v, parts, sizes) < whole
-}
-
-// scatterSizes is what estimates of a scatter go by.
-func scatterSizes(v *ir.Value, s *ir.Scatter) forecast.Scatter {
-	lanes := slices.DeleteFunc(slices.Clone(v.Axes), func(r *ir.Range) bool { return r == s.To || slices.Contains(s.Batch, r) })
-	return forecast.Scatter{Batch: algebra.Product(s.Batch), To: s.To.Extent, Lanes: algebra.Product(lanes), Columns: algebra.Product(v.Reduce.Ranges)}
+	return forecast.RunningTile(bytes, algebra.Estimate(s.To, sizes)*algebra.Estimate(s.Lanes, sizes))
 }
 
 // scatterChunk is a scatter with its columns cut into so many parts.

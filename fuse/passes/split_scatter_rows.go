@@ -30,21 +30,8 @@ func scatterChunks(v *ir.Value, s *ir.Scatter) chunks {
 	return chunks{ir.Simplify(size, ir.Facts{}), ir.Simplify(parts, ir.Facts{})}
 }
 
-// scatterPays reports whether parts chunks, and a kernel that reads their tables, take less time than one
-// kernel that reads all columns.
-func scatterPays(v *ir.Value, s *ir.Scatter, parts float64, sizes map[string]int64) bool {
-	one := scatterSizes(v, s)
-	return parts > 1 && wholeTime(scatterChunk(one, parts, sizes), sizes)+partialTime(v, parts, sizes) < wholeTime(one, sizes)
-}
-
 // placesFirst is the axes of a scatter in the order in which its blocks write them: those that keys depend
 // on, then the places, then the lanes.
 func placesFirst(v *ir.Value, s *ir.Scatter) []*ir.Range {
-	axes := append(slices.Clone(s.Batch), s.To)
-	for _, r := range v.Axes {
-		if !slices.Contains(axes, r) {
-			axes = append(axes, r)
-		}
-	}
-	return axes
+	return append(append(slices.Clone(s.Batch), s.To), s.Lanes(v.Axes)...)
 }

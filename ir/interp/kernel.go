@@ -63,6 +63,7 @@ func runKernel(k *ir.Kernel, m *memory, symbols map[string]int64, opts PlanOptio
 	if err != nil {
 		return err
 	}
+	k = v.Of(k)
 	x := &kernel{compiler: newCompiler(opts.Mode, symbols), memory: m, keep: map[*ir.Local]bool{},
 		folds: map[*ir.Fold]*streamed{}, results: map[*ir.Local]*Scalar{}, locals: map[*ir.Local]code{}}
 	if k.Like != nil {

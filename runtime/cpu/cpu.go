@@ -162,6 +162,9 @@ func (p *Program) step(k *ir.Kernel, symbols map[string]int64) (step, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kernel %s: %w", k.Name, err)
 	}
+	if len(v.Units) > 0 {
+		return lowerVariant(v.Of(k), v, symbols, nil)
+	}
 	if v.Sort != nil {
 		return lowerSort(k, v.Sort, symbols, len(p.plan.Buffers))
 	}
