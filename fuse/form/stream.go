@@ -36,6 +36,21 @@ func InStreams(g *ir.Graph) map[*ir.Value]bool {
 	return out
 }
 
+// Weighted is the sums of streams, whose weights are never written.
+func Weighted(g *ir.Graph) map[*ir.Value]bool {
+	out := map[*ir.Value]bool{}
+	if g.Numerics == ir.Strict {
+		return out
+	}
+	for _, s := range append(NewRecogniser(g).Streams(), Chains(g)...) {
+		out[s.Out] = true
+		for _, sum := range s.Sums {
+			out[sum] = true
+		}
+	}
+	return out
+}
+
 // Stream is a weighted sum that was recognised, over the ranges of its value.
 type Stream struct {
 	Out      *ir.Value

@@ -21,7 +21,7 @@ func joinAdded(g *ir.Graph, inPlace bool) {
 	if !mayAddKernels(g) {
 		return
 	}
-	p := &productAdder{g: g, sizes: algebra.DefaultSizes(g), inPlace: inPlace, sums: map[[2]*ir.Value]*ir.Value{}}
+	p := &productAdder{g: g, sizes: algebra.DefaultSizes(g), inPlace: inPlace, weighted: form.Weighted(g), sums: map[[2]*ir.Value]*ir.Value{}}
 	p.findTerms()
 	p.findPairs()
 	if len(p.pairs) == 0 {
@@ -35,6 +35,8 @@ type productAdder struct {
 	g       *ir.Graph
 	sizes   map[string]int64
 	inPlace bool // whether operands in segments need no copies (readSegments)
+
+	weighted map[*ir.Value]bool // sums of attention, whose weights are no operands in memory
 
 	terms map[*ir.Value]bool         // sums that are read as terms of others only, so that nothing computes them
 	pairs map[[2]*ir.Value]bool      // products of which the same element is added

@@ -121,7 +121,7 @@ func (p *productAdder) added(e *ir.Expr) *addedPair {
 	terms := p.allTerms(e)
 	for _, term := range terms {
 		switch l := form.Stripped(term); {
-		case !isAddedProduct(l):
+		case !isAddedProduct(l) || p.weighted[l.From]:
 		case first == nil:
 			first = l
 		case l.From != first.From && slices.EqualFunc(l.Args, first.Args, ir.Equal):
