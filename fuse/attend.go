@@ -27,7 +27,7 @@ type attendKernel struct{ *kernel }
 
 // heads are the sizes of heads to which queries, keys and values are padded where the program leaves the
 // size open.
-var heads = []int64{64, 128, form.LargestHead}
+var heads = []int64{64, 128, 192, form.LargestHead}
 
 // attendVariants makes the variants of a stream. For each size of heads there is one whose tiles are
 // copied unchanged, and one for operands that are computed or are not aligned.

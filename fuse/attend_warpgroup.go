@@ -17,8 +17,17 @@ const (
 	warpgroup     = 128
 	attendGroups  = 2 // warpgroups that multiply; three where 160 registers of a thread hold the sums
 	attendKeys    = 128
-	attendFewKeys = 64 // keys of a tile where heads are longer than 128
+	attendFewKeys = 64 // least keys of a tile
+
+	// Registers of a thread, of the 240 that it has, for the sums of values and for scores and weights of a tile: what is computed between product
+	// and exponent needs the others.
+	attendHeld      = 176
+	attendHeldPlain = 188
+	attendReserve   = 2 << 10 // bytes of shared memory for barriers and alignment
 )
+
+// attendTileKeys are the keys of a tile, most first: fewer where heads are longer, and all as many 16 lines as the products of weights take.
+var attendTileKeys = []int{attendKeys, 112, 96, 80, attendFewKeys}
 
 // attendWarpgroupVariant builds the variant through the tensor copy engine and wgmma; nil where the device
 // has neither, or where an operand cannot be copied in TMA tiles.
@@ -32,13 +41,34 @@ func (lo attendKernel) attendWarpgroupVariant(a ir.Attend, depth, width int) *ir
 	enough := lo.oneOfQueries(&a)
 	upTo := func(n int) int { return (n + slab - 1) / slab * slab }
 	depth, a.Width = upTo(depth), upTo(width)
-	s := ir.Schedule{Mapping: ir.AttendWarpgroupMapping, Vector: operandVector, TileN: attendKeys, TileK: depth,
+	for _, keys := range attendTileKeys {
+		if keys > attendFewKeys && !lo.holdsKeys(&a, depth, keys) {
+			continue
+		}
+		if v := lo.attendTiles(a, depth, keys); v != nil {
+			v.When = algebra.And(v.When, enough)
+			return v
+		}
+	}
+	return nil
+}
+
+// holdsKeys reports whether a block has shared memory, also for the table of a mask, and its threads registers, for tiles of so many keys.
+func (lo attendKernel) holdsKeys(a *ir.Attend, depth, keys int) bool {
+	most, beside := attendHeld, attendReserve+tableBytes
+	if lo.plainLogits(a) {
+		most, beside = attendHeldPlain, attendReserve
+	}
+	shared := a.Type.Size() * (attendGroups*groupQueries*depth + attendStages*keys*(depth+a.Width))
+	return a.Width/2+keys/2+keys/4 <= most && shared <= lo.device.SharedBlock-beside
+}
+
+// attendTiles builds the variant with tiles of so many keys; nil where an operand cannot be copied in such tiles.
+func (lo attendKernel) attendTiles(a ir.Attend, depth, keys int) *ir.Variant {
+	s := ir.Schedule{Mapping: ir.AttendWarpgroupMapping, Vector: operandVector, TileN: keys, TileK: depth,
 		Stages: attendStages, MinBlocks: 1}
 	groups := attendGroups
-	switch {
-	case max(depth, a.Width) > attendKeys:
-		s.TileN = attendFewKeys
-	case max(depth, a.Width) <= slab && lo.plainLogits(&a):
+	if max(depth, a.Width) <= slab && lo.plainLogits(&a) {
 		groups++
 	}
 	s.TileM, s.Threads = groups*groupQueries, (groups+1)*warpgroup
@@ -49,16 +79,15 @@ func (lo attendKernel) attendWarpgroupVariant(a ir.Attend, depth, width int) *ir
 		ok = ok && b != nil
 		return b
 	}
-	keys := lo.k.Cols[0]
+	column := lo.k.Cols[0]
 	a.QTile = tmaTile(a.Q, panel{"map_q", a.M[0], a.Depth[0], s.TileM})
-	a.KTile = tmaTile(a.K, panel{"map_k", keys, a.Depth[0], s.TileN})
-	a.VTile = tmaTile(a.V, panel{"map_v", keys, a.N[0], s.TileN})
+	a.KTile = tmaTile(a.K, panel{"map_k", column, a.Depth[0], s.TileN})
+	a.VTile = tmaTile(a.V, panel{"map_v", column, a.N[0], s.TileN})
 	if !ok {
 		return nil
 	}
 	v := lo.attendBody(&a, s, needs.Facts)
 	v.TensorMaps = []*ir.TMAView{a.QTile.View, a.KTile.View, a.VTile.View}
-	v.When = algebra.And(v.When, enough)
 	lo.require(v, needs)
 	notEmpty(v)
 	return v
