@@ -141,17 +141,19 @@ func (x *explainer) windowRate(v *ir.Variant, rate float64) float64 {
 	if c == nil || c.B[0].WindowTiles == nil {
 		return rate
 	}
+	whole := rate
 	lines := float64(c.A.StageLines(s.TileM) + c.B[0].StageLines(s.TileN)/max(1, s.Cluster))
 	if cover, _ := c.Cover(); cover != nil {
 		lines += float64(cover.Lines) / float64(cover.Taps)
 	}
 	operations := 2 * float64(s.TileM*s.TileN) / float64(c.Type.Size()) // for each byte of a line
-	rate = min(rate, operations/lines*forecast.BytesL2*float64(x.device.SMs)*forecast.Clock)
+	rate = min(rate, operations/lines*forecast.BytesTap*float64(x.device.SMs)*forecast.Clock)
 	for i, n := range c.B[0].WindowTiles.Tile {
 		if extent, ok := x.eval(c.N[i].Extent); ok && extent > 0 {
 			rate *= float64(extent) / float64((extent+int64(n)-1)/int64(n)*int64(n))
 		}
 	}
+	x.windowed = min(x.windowed, rate/whole)
 	return rate
 }
 

@@ -216,7 +216,7 @@ func Explain(g *ir.Graph, plan *ir.Plan, opts Options) Explanation {
 	if opts.Device.Name == "" {
 		opts.Device = ir.Devices()[0]
 	}
-	x := &explainer{device: opts.Device, graph: g, tf32: g.TF32, sizes: Sizes(g, opts.Sizes), sorts: sorts{}, scatters: scatters{}, filled: 1}
+	x := &explainer{device: opts.Device, graph: g, tf32: g.TF32, sizes: Sizes(g, opts.Sizes), sorts: sorts{}, scatters: scatters{}, filled: 1, windowed: 1}
 	plan = plan.At(x.sizes)
 	out := Explanation{Graph: g.Name, Device: opts.Device.Name, Sizes: x.sizes,
 		Kernels: []KernelNote{}, Refused: []RefusalNote{}, States: statesOf(plan)}
@@ -261,6 +261,7 @@ type explainer struct {
 	sorts    sorts
 	scatters scatters
 	filled   float64 // the least part of a device's rate that tiles of multiply-adds reach: a library's are taken to be as full
+	windowed float64 // the same of tiles of windows
 }
 
 func (x *explainer) kernel(k *ir.Kernel, lastBlockOf string, sum *tally) KernelNote {

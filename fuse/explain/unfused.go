@@ -34,10 +34,19 @@ const (
 )
 
 // Loses reports whether the plan is estimated to take longer than the operations one by one. No program has to be like that:
-// the planner chose badly.
+// the planner chose badly. Copies of operands in another order do not count: the operations one by one are taken to multiply operands
+// as they lie at the rate of the best order, which no library does either.
 func (x Explanation) Loses() bool {
-	fused, unfused := x.Fused.Seconds, x.Unfused.Seconds
-	return fused != nil && unfused != nil && *fused > losingTimes**unfused && *fused > *unfused+losingSeconds
+	if x.Fused.Seconds == nil || x.Unfused.Seconds == nil {
+		return false
+	}
+	fused, unfused := *x.Fused.Seconds, *x.Unfused.Seconds
+	for _, k := range x.Kernels {
+		if k.Copies != nil && k.Copies.Inserted && k.Seconds != nil {
+			fused -= *k.Seconds
+		}
+	}
+	return fused > losingTimes*unfused && fused > unfused+losingSeconds
 }
 
 // Costliest is the position of the kernel that is estimated to take the longest; -1 where times are not known.
@@ -73,6 +82,9 @@ func eager(v *ir.Value, x *explainer, sum *tally) {
 		if k.rate = x.device.F32Rate * x.filled; form.IsHalf(t) {
 			k.rate = x.multiplies(t)
 		}
+		if isWindowed(v) {
+			k.rate *= x.windowed
+		}
 	} else {
 		e.operand(v.Body, k)
 		x.sorts.unfused(v, k.tally, x)
@@ -80,6 +92,15 @@ func eager(v *ir.Value, x *explainer, sum *tally) {
 		k.operation(v.Reduce.Op.Info().Combine, at)
 	}
 	e.finish(k)
+}
+
+// isWindowed reports whether a sum reads windows: at an index that depends on both its results and its terms.
+func isWindowed(v *ir.Value) bool {
+	return slices.ContainsFunc(ir.Loads(v.Body), func(l *ir.Expr) bool {
+		return slices.ContainsFunc(l.Args, func(at *ir.Expr) bool {
+			return algebra.DependsOnAny(at, algebra.RangeSet(v.Axes)) && algebra.DependsOnAny(at, algebra.RangeSet(v.Reduce.Ranges))
+		})
+	})
 }
 
 // factor adds what a product reads of a factor. A library multiplies views of tensors; what a reshape leaves in no such order it copies.

@@ -42,8 +42,9 @@ const SectorBytes = 32
 
 // Figures of a multiprocessor of Hopper.
 const (
-	BytesL2 = 30      // bytes that the L2 cache gives it in a cycle, where all ask at once
-	Clock   = 1.755e9 // cycles a second
+	BytesL2  = 30      // bytes that the L2 cache gives it in a cycle, where all ask at once
+	BytesTap = 48      // the same of boxes that the taps of windows bring again and again, by kernels that wait for them
+	Clock    = 1.755e9 // cycles a second
 )
 
 // LineBytes is the bytes of a line of the L2 cache, which is what the copy engine asks for.
