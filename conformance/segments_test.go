@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -37,6 +38,9 @@ var segmentPrograms = map[string]string{
 	"rows folded": `@bench(M=4096, K=1024, L=1024, N=1024) graph g(x: bf16[M, K], h: bf16[M, L], w: bf16[K, N], u: bf16[L, N]) -> (y: f32[M]) {
 		y = max(f32(x @ w + h @ u), axis=1)
 	}`,
+	"scores": `@bench(M=8192, N=8192) graph g(x: bf16[2, M, 64], h: bf16[M, 32], w: bf16[2, N, 64], u: bf16[N, 32], v: bf16[2, N, 64], z: bf16[K, L]) -> (y: bf16[2, M, 64]) {
+		y = softmax((einsum("bik,bjk->bij", x, w) + einsum("ik,bjk->bij", h, repeat(u[none], 2, axis=0))) * 0.1) @ v
+	}`,
 	"gates": `@bench(M=4096, K=1024, L=1024, N=1024) graph g(x: bf16[M, K], h: bf16[M, L], w: bf16[K, 2 * N], u: bf16[L, 2 * N]) -> (y: bf16[M, N]) {
 		z = x @ w + h @ u
 		y = z[:, :N] * sigmoid(z[:, N:])
@@ -71,9 +75,13 @@ func compareSegments(t *testing.T, dev *Engine, draws func(string) bool) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			g, variants := eachVariant(t, dev, src, large, func(v *ir.Variant) bool { return v.Contract != nil && v.Contract.Segments != nil })
+			inSegments := func(v *ir.Variant) bool { return v.Attend != nil || v.Contract != nil && v.Contract.Segments != nil }
+			g, variants := eachVariant(t, dev, src, large, inSegments)
 			require.NotEmpty(t, variants, "variants that read segments")
-			for _, f := range variants {
+			_, others := eachVariant(t, dev, src, large, func(v *ir.Variant) bool { // they are for sizes that the copy engine does not take
+				return v.Contract != nil && v.Contract.Segments == nil && hashDraws(fmt.Sprint(src, v.Schedule), 6)
+			})
+			for _, f := range append(variants, others...) {
 				for _, sizes := range segmentSizes {
 					compareFilled(t, g, f, sizes, Random)
 				}

@@ -135,6 +135,16 @@ func (s *segments) row(side, n int) *ir.Expr {
 	return own[len(own)-1].Extent
 }
 
+// ofSegment is an expression whose loads are 0 where they are outside of their tensors, as they are in other segments.
+func ofSegment(e *ir.Expr) *ir.Expr {
+	return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
+		if e.Op != ir.OpLoad || e.Fill != nil {
+			return e
+		}
+		return ir.Load(e.From, e.Args, zeroOf(e.Type)).At(e.Span)
+	})
+}
+
 // axes are the axes of the product that a part depends on.
 func (s *segments) axes(side, n int) []*ir.Range {
 	return slices.DeleteFunc(rangesIn(s.v, s.parts[side][n]), func(r *ir.Range) bool { return r == s.k })
@@ -258,5 +268,5 @@ func (s *segments) value(side, n int) *ir.Expr {
 	value, load := operandOver(s.g, s.v, ir.Substitute(part, map[*ir.Range]*ir.Expr{s.k: from}), order)
 	s.made = append(s.made, value)
 	to := ir.Simplify(ir.Apply(ir.OpSub, s.k.At(), s.start(n)), s.g.Facts())
-	return ir.Substitute(load, map[*ir.Range]*ir.Expr{local: to})
+	return ofSegment(ir.Substitute(load, map[*ir.Range]*ir.Expr{local: to}))
 }

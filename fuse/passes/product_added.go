@@ -131,7 +131,7 @@ func sidesAt(v *ir.Value, axes []*ir.Range, place *ir.Expr) (a, b *ir.Expr) {
 	if !form.IsHalf(a.Type) || !form.IsHalf(b.Type) {
 		return nil, nil
 	}
-	return ir.Substitute(a, at), ir.Substitute(b, at)
+	return ofSegment(ir.Substitute(a, at)), ofSegment(ir.Substitute(b, at))
 }
 
 // staysProduct reports whether the joined sides are those of a matrix product: each depends on rows that the other lacks, and together they
