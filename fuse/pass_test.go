@@ -73,6 +73,15 @@ func TestPassesKeepResults(t *testing.T) {
 		passCase{name: "windows of a view", src: `@bench(S=4096) graph g(x: bf16[2, 64, S], w: bf16[64, 64, 3]) -> (y: bf16[2, 64, 2 * S]) {
 			y = conv1d(upsample_nearest1d(x, 2), w, padding=1)
 		}`},
+		passCase{name: "windows of views that they do not move along", src: `@bench(S=4096) graph g(x: bf16[2, 64, S], t: bf16[2, S, 32], w: bf16[16, 32, 3], u: bf16[3, 32, 5], v: bf16[32, 16, 4]) -> (
+			y: bf16[2, 16, 2 * S], z: bf16[2, 3, 2 * S], p: bf16[2, 16, 2 * S], q: bf16[2, 16, S], r: f32[2, 16, 2 * S]) {
+			h[n: 2, c: 32, s: 2 * S] = x[n, 2 * c + s % 2, s / 2]
+			y = conv1d(h, w, padding=1)
+			z = conv1d(h, u, padding=2)
+			p = conv_transpose1d(roll(transpose(t, 1, 2), 1, axis=2), v, stride=2, padding=1)
+			q = conv1d(reshape(transpose(reshape(transpose(t, 1, 2), 2, 4, 8, S), 1, 2), 2, 32, S), w, padding=1)
+			r[n: 2, o: 16, s: 2 * S] = sum[c: 32, i: 3] f32(w[o, c, i]) * f32(x[n, c, (s + i - 1) / 2] else 0)
+		}`},
 		passCase{name: "windows as long as planes", src: `@bench(S=4096) graph g(dy: bf16[8, 64, S], x: bf16[8, 64, S]) -> (dw: f32[64, 64, 3]) {
 			dw[o: 64, c: 64, i: 3] = sum[n: 8, p: S] f32(dy[n, o, p]) * (x[n, c, p + i - 1] else 0.0)
 		}`},

@@ -28,7 +28,8 @@ var All = []Pass{
 	{Name: "simplify", Doc: "apply the index algebra and the rewrite table", Run: simplify},
 	{Name: "reshapes", Doc: "compute values in the shape in which windows read them", Run: reshapeForWindows, On: ir.Device.TensorCores},
 	{Name: "keys", Doc: "give scatters whose places several keys name together one axis and one key for them", Run: joinKeys},
-	{Name: "views", Doc: "substitute values that only move elements into their readers", Run: InlineViews},
+	{Name: "views", Doc: "substitute values that only move elements into their readers", Run: InlineViews, On: withoutTensorCores},
+	{Name: "views-but-windows", Doc: "substitute such values into their readers, but for inputs of convolutions that windows do not move along", Run: inlineViewsButWindows, On: ir.Device.TensorCores},
 	{Name: "cse", Doc: "merge equal values", Run: mergeEqual}, // after views, so that equal values read equal values
 	{Name: "inverses", Doc: "take the order of a whole order from the sort that made it", Run: invertOrders},
 	{Name: "crop", Doc: "compute of a value what is read of it, where that is a point or a small part of an axis", Run: cropValues},
@@ -182,6 +183,12 @@ func dropUnitReduction(v *ir.Value) {
 // InlineViews substitutes values whose body is a single load, a constant or an
 // index into their readers.
 func InlineViews(g *ir.Graph) { inlineWhere(g, isView) }
+
+// inlineViewsButWindows does so, but for views that products of windows read whose elements do not lie as windows move over them (movesAlong).
+func inlineViewsButWindows(g *ir.Graph) {
+	windows := readByWindows(g)
+	inlineWhere(g, func(v *ir.Value) bool { return isView(v) && movesAlong(v, windows[v]) })
+}
 
 func isView(v *ir.Value) bool {
 	switch v.Body.Op {

@@ -53,6 +53,7 @@ func copiedOperands(g *ir.Graph, sizes map[string]int64) map[*ir.Value][]*ir.Val
 	if !mayAddKernels(g) {
 		return out
 	}
+	windows := readByWindows(g)
 	for _, v := range g.Values {
 		p := windowedProduct(v)
 		if p == nil || p.work(sizes) < windowWork || !moves(p.input) {
@@ -67,7 +68,7 @@ func copiedOperands(g *ir.Graph, sizes map[string]int64) map[*ir.Value][]*ir.Val
 			continue
 		}
 		readers, from := []*ir.Value{v}, p.input.load.From
-		for !from.IsInput() && from.Reduce == nil && from.Body.Op == ir.OpLoad && !permutes(from) {
+		for !from.IsInput() && from.Reduce == nil && from.Body.Op == ir.OpLoad && !permutes(from) && movesAlong(from, windows[from]) {
 			readers, from = append(readers, from), from.Body.From
 		}
 		for _, r := range readers {
