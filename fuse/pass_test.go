@@ -128,6 +128,15 @@ func TestPassesKeepResults(t *testing.T) {
 			q = x @ w + t
 			r = x + t[:, :64]
 		}`},
+		passCase{name: "ends", src: `@bench(S=512, T=512) graph g(x: f32[2, S, T], z: f32[2], k: f32[T, 4]) -> (y: f32[2, S, 4], l: f32[2, S], p: f32[2, S, T + 1], q: f32[2, S, T], n: f32[2, S]) {
+			c = concat(x * 2, z[:, none, none] + zeros_like(x[..., 0:1]), axis=-1)
+			y = softmax(c)[..., :-1] @ k
+			l = logsumexp(c, axis=-1)
+			b = concat(ones_like(x[..., 0:1]), x, axis=-1)
+			p = softmax(b)
+			q = softmax(b)[..., 1:]
+			n = prod(concat(x[..., 0:1], x, axis=-1), axis=-1) + f32(argmax(b, axis=-1))
+		}`},
 		passCase{name: "segments", src: `@bench(S=65536, K=24) graph g(x: bf16[S, K], h: bf16[S, 40], w: bf16[K + 40, 256], u: bf16[256, K], v: bf16[40, 256]) -> (y: bf16[S, 256], z: bf16[S, 256]) {
 			y = relu(concat(x, h, axis=1) @ w)
 			z = concat(h, x, tanh(h), axis=1) @ concat(v, transpose(u), v, axis=0)

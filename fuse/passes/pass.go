@@ -34,6 +34,7 @@ var All = []Pass{
 	{Name: "inverses", Doc: "take the order of a whole order from the sort that made it", Run: invertOrders},
 	{Name: "crop", Doc: "compute of a value what is read of it, where that is a point or a small part of an axis", Run: cropValues},
 	{Name: "rejoin", Doc: "make one value of the parts of a product that are the same function of it", Run: rejoinParts},
+	{Name: "ends", Doc: "take the one element that a concatenation adds to a row out of reductions over it", Run: takeEnds, On: ir.Device.TensorCores},
 	{Name: "unroll", Doc: "write short reductions over the parts of a concatenation as expressions of the parts", Run: unrollParts},
 	{Name: "nested", Doc: "make one reduction of a reduction of reductions", Run: joinNested},
 	{Name: "separate", Doc: "reduce large windows that overlap along one axis after the other", Run: separateWindows},
