@@ -128,6 +128,10 @@ func TestPassesKeepResults(t *testing.T) {
 			q = x @ w + t
 			r = x + t[:, :64]
 		}`},
+		passCase{name: "idle axes", src: `@bench(S=512, T=512) graph g(q: bf16[8, S, 16], x: bf16[T, 16], c: bf16[T, 16]) -> (y: bf16[8, S, T]) {
+			k[h: 8, t: T, d: 16] = x[t, d] * c[t, d] + x[t, 15 - d] * exp(c[t, d])
+			y = q @ transpose(k)
+		}`},
 		passCase{name: "ends", src: `@bench(S=512, T=512) graph g(x: f32[2, S, T], z: f32[2], k: f32[T, 4]) -> (y: f32[2, S, 4], l: f32[2, S], p: f32[2, S, T + 1], q: f32[2, S, T], n: f32[2, S]) {
 			c = concat(x * 2, z[:, none, none] + zeros_like(x[..., 0:1]), axis=-1)
 			y = softmax(c)[..., :-1] @ k
