@@ -32,9 +32,9 @@ func isFirst(c *ir.Expr, r *ir.Range) bool {
 	return ir.Equal(c, ir.Apply(ir.OpEq, r.At(), ir.IntConst(0))) || ir.Equal(c, ir.Apply(ir.OpEq, ir.IntConst(0), r.At()))
 }
 
-// storesPastEmpty reports whether a kernel has results to store where some of its rows have no element.
-func (lo *kernel) storesPastEmpty() bool {
-	return lo.isScatter() && len(lo.firstOnly()) > 0 && lo.someEmpty(lo.firstOnly()).Op != ir.OpConst
+// storesPastEmpty reports whether a scatter has results to store where some of its rows have no element.
+func (lo scatterKernel) storesPastEmpty() bool {
+	return len(lo.firstOnly()) > 0 && lo.someEmpty(lo.firstOnly()).Op != ir.OpConst
 }
 
 // someEmpty is the condition that one of the rows has no element.
@@ -42,19 +42,16 @@ func (lo *kernel) someEmpty(rows []*ir.Range) *ir.Expr {
 	return ir.Simplify(ir.Apply(ir.OpLt, algebra.Product(rows), ir.IntConst(1)), lo.facts)
 }
 
-// emptyVariants makes the body for sizes at which one of these rows is empty. It takes the results that do not lie along them, in
-// plain loops: nobody waits for such sizes.
-func (lo *kernel) emptyVariants() []*ir.Variant {
+// forEmpty makes a variant of the kernel that leavingOut returns the body for sizes at which one of the rows is empty.
+func (lo scatterKernel) forEmpty(v *ir.Variant) []*ir.Variant {
 	rows := lo.firstOnly()
-	found := lo.leavingOut(rows).columnKernel().flatVariants()
-	v := found[len(found)-1]
 	v.Units, v.Empty, v.When = rows, true, algebra.And(lo.someEmpty(rows), v.When)
 	return []*ir.Variant{v}
 }
 
-// leavingOut is the kernel with the results alone that do not lie along these rows.
-func (lo *kernel) leavingOut(rows []*ir.Range) *kernel {
-	u, k := *lo, *lo.k
+// leavingOut is the kernel with the results alone that do not lie along the rows of which some may be empty.
+func (lo scatterKernel) leavingOut() *kernel {
+	rows, u, k := lo.firstOnly(), *lo.kernel, *lo.k
 	u.k, u.folds, u.stores = &k, nil, nil
 	k.Rows = slices.DeleteFunc(slices.Clone(k.Rows), func(r *ir.Range) bool { return slices.Contains(rows, r) })
 	used := map[*ir.Local]bool{}

@@ -50,8 +50,7 @@ var strategies = []strategy{
 	{[]ir.Strategy{ir.ContractTile}, ir.ContractTemplate, false, (*kernel).sums,
 		func(c *gathering) []*ir.Variant { return c.product().tiles }},
 
-	{byLongHeads, ir.LoopTemplate, false, (*kernel).storesPastEmpty,
-		func(c *gathering) []*ir.Variant { return c.emptyVariants() }},
+	{byLongHeads, ir.LoopTemplate, false, (*kernel).storesPastEmpty, (*gathering).empty},
 	{byScatters, ir.LoopTemplate, false, (*kernel).isScatter,
 		func(c *gathering) []*ir.Variant { return scatterKernel{c.kernel}.scatterVariants() }},
 	{byAccumulation, ir.LoopTemplate, true, (*kernel).accumulates,
@@ -135,6 +134,14 @@ func (c *gathering) turned() []*ir.Variant {
 	return rowKernel{c.kernel}.turnVariants()
 }
 
+// empty is the body for sizes at which some rows of a scatter are empty: it stores the results that do not lie along these, in plain loops,
+// because nobody waits for such sizes.
+func (c *gathering) empty() []*ir.Variant {
+	lo := scatterKernel{c.kernel}
+	found := lo.leavingOut().columnKernel().flatVariants()
+	return lo.forEmpty(found[len(found)-1])
+}
+
 // stencils are the variants of stencils. They are not for products, whose own variants are
 // faster with channels.
 func (c *gathering) stencils() []*ir.Variant {
@@ -171,6 +178,11 @@ func (lo *kernel) accumulates() bool  { return len(lo.k.Accumulated) > 0 }
 func (lo *kernel) isScatter() bool {
 	own := scatterKernel{lo}
 	return len(lo.k.Accumulated) == 0 && len(lo.parts) == 0 && own.scatter(own.scattered(lo.folds)) != nil
+}
+
+// storesPastEmpty reports whether a scatter has results to store where some of its rows have no element.
+func (lo *kernel) storesPastEmpty() bool {
+	return lo.isScatter() && scatterKernel{lo}.storesPastEmpty()
 }
 
 func (lo *kernel) hasColumns() bool { return len(lo.k.Cols) > 0 }
