@@ -173,7 +173,7 @@ type alignment struct {
 	to     map[*ir.Range]*ir.Range // b to a
 	from   map[*ir.Range]*ir.Range // a to b
 	sorted map[*ir.Range]bool      // ranges that are sorted, which are no loops of their regions
-	fewer  *region                 // the scatter of the two that has fewer lanes, see scatter_lanes.go; nil where both have the same
+	fewer  *region                 // the scatter of the two that has fewer lanes, see scatter_region_lanes.go; nil where both have the same
 
 	streams *streamPair // set if the streams of both regions become one kernel
 }
