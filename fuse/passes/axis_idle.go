@@ -2,13 +2,30 @@ package passes
 
 import (
 	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
 
 // dropIdleAxes takes axes on which a value does not depend from it: it is computed once, not for each point of such an axis. Gradients
 // have them where what comes back is the same for all rows of a product, as from a mean over these. A value that is a result keeps its
 // shape, and so does one that is read outside of it: the index says where that is.
-func dropIdleAxes(g *ir.Graph) {
+func dropIdleAxes(g *ir.Graph) { dropIdle(g, func(*ir.Value) bool { return true }) }
+
+// dropIdleOfOperands does so for values computed element by element that products of 16-bit tensors read: they are written, and of one that is
+// broadcast, as the keys of all heads are, that would be once for each.
+func dropIdleOfOperands(g *ir.Graph) {
+	read := map[*ir.Value]bool{}
+	for _, v := range g.Values {
+		if form.IsTileProduct(v) {
+			for _, l := range v.Loads() {
+				read[l.From] = l.From.Reduce == nil
+			}
+		}
+	}
+	dropIdle(g, func(v *ir.Value) bool { return read[v] })
+}
+
+func dropIdle(g *ir.Graph, of func(*ir.Value) bool) {
 	shaped := map[*ir.Value]bool{}
 	for _, o := range g.Outputs {
 		shaped[o.Value] = true
@@ -21,7 +38,7 @@ func dropIdleAxes(g *ir.Graph) {
 	kept := map[*ir.Value][]int{} // the places of the axes that a value keeps
 	for _, v := range g.Values {
 		v.MapExprs(func(e *ir.Expr) *ir.Expr { return withoutIdle(e, kept) })
-		if v.IsInput() || shaped[v] {
+		if v.IsInput() || shaped[v] || !of(v) {
 			continue
 		}
 		used := usedRanges(v)

@@ -57,7 +57,7 @@ var All = []Pass{
 	{Name: "windows", Doc: "lay operands of convolutions out with their channels last", Run: layWindows, On: ir.Device.TensorCores},
 	{Name: "repeated", Doc: "compute costly expressions that depend on few axes once, not at each point", Run: separateRepeated, On: ir.Device.TensorCores},
 	{Name: "inline", Doc: "substitute cheap producers into their readers", Run: inlineCheap},
-	{Name: "idle-axes", Doc: "compute values without axes that they do not depend on", Run: dropIdleAxes},
+	{Name: "idle-axes", Doc: "compute operands of products without axes that they do not depend on", Run: dropIdleOfOperands},
 	{Name: "components", Doc: "compute short reductions, term by term, in the reductions that read them, where that takes less time than memory does", Run: spreadComponents},
 	{Name: "scan-directions", Doc: "scan in the other direction where all readers go backwards", Run: turnScans},
 	{Name: "guards", Doc: "make guards of factors of the conditions of large products that have rows of one factor", Run: guardFactors, On: ir.Device.TensorCores},
