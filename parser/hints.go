@@ -85,13 +85,28 @@ var foreignFunctions = map[string]string{
 	"hann_window":     "0.5 - 0.5 * cos(2 * pi * f32(iota(N)) / N)",
 	"hamming_window":  "0.54 - 0.46 * cos(2 * pi * f32(iota(N)) / N)",
 	"blackman_window": "0.42 - 0.5 * cos(2 * pi * f32(iota(N)) / N) + 0.08 * cos(4 * pi * f32(iota(N)) / N)",
-	"nms":             "scores that decay with the overlaps of all pairs of boxes (matrix NMS): how many elements a result has does not depend on values",
-	"roi_align":       "grid_sample(x, grid), with the places of each box in grid",
-	"print":           "it among the results: fusec run prints them",
-	"bitwise_and":     "a & b", "bitwise_or": "a | b", "bitwise_xor": "a ^ b", "bitwise_not": "x ^ -1",
+	"eye":             "f32(iota(N)[:, none] == iota(N))",
+	"hypot":           "sqrt(a * a + b * b)",
+	"chunk":           "a, b = split(x, 2, axis=-1)",
+	"type_as":         "f32(x), or another dtype",
+	"cov":             "c = x - mean(x, axis=0, keep=true), and transpose(c) @ c / (N - 1)",
+	"embedding_bag":   "sum(table[at], axis=1), or mean(table[at], axis=1)",
+	"scatter_reduce":  byKey("max"), "scatter_max": byKey("max"), "scatter_min": byKey("min"), "segment_sum": byKey("sum"), "segment_max": byKey("max"),
+	"searchsorted": "sum(i64(edges < x[:, none]), axis=1), which counts the edges below each element", "bucketize": "sum(i64(edges < x[:, none]), axis=1), which counts the edges below each element",
+	"histc": "bincount(bin, n), with the number of each element's bin",
+	"inv":   noDecompositions, "det": noDecompositions, "logdet": noDecompositions, "solve": noDecompositions, "cholesky": noDecompositions, "qr": noDecompositions, "svd": noDecompositions,
+	"nms":         "scores that decay with the overlaps of all pairs of boxes (matrix NMS): how many elements a result has does not depend on values",
+	"roi_align":   "grid_sample(x, grid), with the places of each box in grid",
+	"print":       "it among the results: fusec run prints them",
+	"bitwise_and": "a & b", "bitwise_or": "a | b", "bitwise_xor": "a ^ b", "bitwise_not": "x ^ -1",
 }
 
 const frequencies = "2 * pi * f32(iota(N))[:, none] * f32(iota(K)) / N: there are no complex numbers"
+
+const noDecompositions = "formulas of the elements, for small matrices: there are no decompositions"
+
+// byKey is a reduction of the elements that have the same key.
+func byKey(op string) string { return "y[v: V] = " + op + "[n where at[n] == v] x[n]" }
 
 const theSizes = "the names of its sizes, as N in x: f32[N]"
 
