@@ -50,10 +50,7 @@ func TestLongSumsOnGPU(t *testing.T) {
 // error of long sums is that of blocked summation, bit by bit.
 func TestLongSumsInRunsOnGPU(t *testing.T) {
 	mustEnd(t)
-	dev := openGPU(t, runtime.Options{})
-	if dev.Arch() != "sm_90a" {
-		t.Skip("an sm_90 has clusters, and shared memory for totals beside large tiles; this is " + dev.Arch())
-	}
+	dev := openHopper(t, "an sm_90 has clusters, and shared memory for totals beside large tiles")
 	requireBlockedSums(t, dev, [][3]int{
 		{500, 3400, 9001}, {511, 4096, 8192}, {1024, 1024, 9000}, {520, 500, 8192}, {16, 8192, 8192}, {100, 1000, 4100},
 		{256, 256, 65536}, {70, 130, 70000}, {16, 16, 60000}, {33, 40, 9001},

@@ -20,6 +20,16 @@ func openGPU(t testing.TB, o runtime.Options) *Engine {
 	return Open(t, "gpu", Options{Runtime: o})
 }
 
+// openHopper opens a GPU, and skips a test where that is no sm_90a, which needs one for a reason.
+func openHopper(t testing.TB, reason string) *Engine {
+	t.Helper()
+	dev := openGPU(t, runtime.Options{})
+	if dev.Arch() != "sm_90a" {
+		t.Skip(reason + "; this is " + dev.Arch())
+	}
+	return dev
+}
+
 // openSimulated opens a simulated device, an sm_90a where nothing else is said.
 func openSimulated(t testing.TB, c simtest.Config) *Engine {
 	t.Helper()

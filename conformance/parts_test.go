@@ -77,10 +77,7 @@ func TestPartsSimulated(t *testing.T) {
 
 func TestPartsOnGPU(t *testing.T) {
 	mustEnd(t)
-	dev := openGPU(t, runtime.Options{})
-	if dev.Arch() != "sm_90a" {
-		t.Skip("products are multiplied in parts by warpgroups; this is " + dev.Arch())
-	}
+	dev := openHopper(t, "products are multiplied in parts by warpgroups")
 	compareParts(t, dev, func(string) bool { return true })
 }
 

@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fusec/fusec/ir"
-	"github.com/fusec/fusec/runtime"
 	"github.com/fusec/fusec/runtime/simtest"
 )
 
@@ -61,10 +60,7 @@ func TestSegmentsSimulated(t *testing.T) {
 
 func TestSegmentsOnGPU(t *testing.T) {
 	mustEnd(t)
-	dev := openGPU(t, runtime.Options{})
-	if dev.Arch() != "sm_90a" {
-		t.Skip("segments are copied by the tensor copy engine; this is " + dev.Arch())
-	}
+	dev := openHopper(t, "segments are copied by the tensor copy engine")
 	compareSegments(t, dev, func(string) bool { return true })
 }
 
