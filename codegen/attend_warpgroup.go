@@ -109,11 +109,8 @@ func attendWarpgroupDefines(v *ir.Variant) string {
 		groups, given, taken, v.Schedule.Stages) + attendDefines(v)
 }
 
-// attendWarpgroupShared is the dynamic shared memory of the tiles, and of their alignment.
-func attendWarpgroupShared(v *ir.Variant) int {
-	s, a := v.Schedule, v.Attend
-	return 1024 + a.Type.Size()*(s.TileM*s.TileK+s.Stages*s.TileN*(s.TileK+a.Width))
-}
+// attendWarpgroupShared is the dynamic shared memory of a block.
+func attendWarpgroupShared(v *ir.Variant) int { return ir.AttendWarpgroupBytes(v.Schedule, v.Attend) }
 
 // tmaTiles writes the functions that start the copy of a slab of an operand's tile.
 func (e *attendEmitter) tmaTiles(a *ir.Attend) {

@@ -23,10 +23,11 @@ const (
 	// and exponent needs the others.
 	attendHeld      = 176
 	attendHeldPlain = 188
-	attendReserve   = 2 << 10 // bytes of shared memory for barriers and alignment
+	attendReserve   = 1 << 10 // bytes of shared memory for barriers
 )
 
-// attendTileKeys are the keys of a tile, most first: fewer where heads are longer, and all as many 16 lines as the products of weights take.
+// attendTileKeys are the keys of a tile that are tried, most first: the longer the heads, the fewer a block holds. An instruction that multiplies weights
+// takes 16 at a time.
 var attendTileKeys = []int{attendKeys, 112, 96, 80, attendFewKeys}
 
 // attendWarpgroupVariant builds the variant through the tensor copy engine and wgmma; nil where the device
@@ -41,11 +42,18 @@ func (lo attendKernel) attendWarpgroupVariant(a ir.Attend, depth, width int) *ir
 	enough := lo.oneOfQueries(&a)
 	upTo := func(n int) int { return (n + slab - 1) / slab * slab }
 	depth, a.Width = upTo(depth), upTo(width)
+	plain := lo.plainLogits(&a)
 	for _, keys := range attendTileKeys {
-		if keys > attendFewKeys && !lo.holdsKeys(&a, depth, keys) {
+		s := ir.Schedule{Mapping: ir.AttendWarpgroupMapping, Vector: operandVector, TileN: keys, TileK: depth, Stages: attendStages, MinBlocks: 1}
+		groups := attendGroups
+		if max(depth, a.Width) <= slab && plain {
+			groups++
+		}
+		s.TileM, s.Threads = groups*groupQueries, (groups+1)*warpgroup
+		if keys > attendFewKeys && !lo.holds(s, &a, plain) {
 			continue
 		}
-		if v := lo.attendTiles(a, depth, keys); v != nil {
+		if v := lo.attendTiles(a, s); v != nil {
 			v.When = algebra.And(v.When, enough)
 			return v
 		}
@@ -53,25 +61,17 @@ func (lo attendKernel) attendWarpgroupVariant(a ir.Attend, depth, width int) *ir
 	return nil
 }
 
-// holdsKeys reports whether a block has shared memory, also for the table of a mask, and its threads registers, for tiles of so many keys.
-func (lo attendKernel) holdsKeys(a *ir.Attend, depth, keys int) bool {
-	most, beside := attendHeld, attendReserve+tableBytes
-	if lo.plainLogits(a) {
-		most, beside = attendHeldPlain, attendReserve
+// holds reports whether a block has shared memory for tiles, also for the table of a mask, and its threads registers. plain says that logits need few.
+func (lo attendKernel) holds(s ir.Schedule, a *ir.Attend, plain bool) bool {
+	registers, beside := attendHeld, attendReserve+tableBytes
+	if plain {
+		registers, beside = attendHeldPlain, attendReserve
 	}
-	shared := a.Type.Size() * (attendGroups*groupQueries*depth + attendStages*keys*(depth+a.Width))
-	return a.Width/2+keys/2+keys/4 <= most && shared <= lo.device.SharedBlock-beside
+	return a.Width/2+s.TileN/2+s.TileN/4 <= registers && ir.AttendWarpgroupBytes(s, a)+beside <= lo.device.SharedBlock
 }
 
-// attendTiles builds the variant with tiles of so many keys; nil where an operand cannot be copied in such tiles.
-func (lo attendKernel) attendTiles(a ir.Attend, depth, keys int) *ir.Variant {
-	s := ir.Schedule{Mapping: ir.AttendWarpgroupMapping, Vector: operandVector, TileN: keys, TileK: depth,
-		Stages: attendStages, MinBlocks: 1}
-	groups := attendGroups
-	if max(depth, a.Width) <= slab && lo.plainLogits(&a) {
-		groups++
-	}
-	s.TileM, s.Threads = groups*groupQueries, (groups+1)*warpgroup
+// attendTiles builds the variant of a schedule; nil where an operand cannot be copied in its tiles.
+func (lo attendKernel) attendTiles(a ir.Attend, s ir.Schedule) *ir.Variant {
 	needs := algebra.NewNeeds(lo.positive(), true)
 	ok := true
 	tmaTile := func(o ir.Operand, p panel) *ir.TMATile {
@@ -79,10 +79,10 @@ func (lo attendKernel) attendTiles(a ir.Attend, depth, keys int) *ir.Variant {
 		ok = ok && b != nil
 		return b
 	}
-	column := lo.k.Cols[0]
+	keys := lo.k.Cols[0]
 	a.QTile = tmaTile(a.Q, panel{"map_q", a.M[0], a.Depth[0], s.TileM})
-	a.KTile = tmaTile(a.K, panel{"map_k", column, a.Depth[0], s.TileN})
-	a.VTile = tmaTile(a.V, panel{"map_v", column, a.N[0], s.TileN})
+	a.KTile = tmaTile(a.K, panel{"map_k", keys, a.Depth[0], s.TileN})
+	a.VTile = tmaTile(a.V, panel{"map_v", keys, a.N[0], s.TileN})
 	if !ok {
 		return nil
 	}

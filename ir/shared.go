@@ -18,6 +18,12 @@ func PanelBytes(s Schedule, a *Attend) int {
 	return size * (products*(s.TileM+s.Stages*s.TileN)*(s.TileK+padding) + s.Stages*s.TileN*values)
 }
 
+// AttendWarpgroupBytes is the bytes of the queries of AttendWarpgroup, of all stages of keys and values, and of their alignment.
+func AttendWarpgroupBytes(s Schedule, a *Attend) int {
+	const alignment = 1024
+	return alignment + a.Type.Size()*(s.TileM*s.TileK+s.Stages*s.TileN*(s.TileK+a.Width))
+}
+
 // ContractRowsWidth is the pitch, in elements, of rows of the left operand of ContractRows:
 // neighbouring rows begin four banks apart.
 func ContractRowsWidth(s Schedule) int { return (s.TileK+31)/32*32 + 4 }
