@@ -82,7 +82,7 @@ func eager(v *ir.Value, x *explainer, sum *tally) {
 		if k.rate = x.device.F32Rate * x.filled; form.IsHalf(t) {
 			k.rate = x.multiplies(t)
 		}
-		if isWindowed(v) {
+		if form.ReadsThroughWindow(v) {
 			k.rate *= x.windowed
 		}
 	} else {
@@ -92,15 +92,6 @@ func eager(v *ir.Value, x *explainer, sum *tally) {
 		k.operation(v.Reduce.Op.Info().Combine, at)
 	}
 	e.finish(k)
-}
-
-// isWindowed reports whether a sum reads windows: at an index that depends on both its results and its terms.
-func isWindowed(v *ir.Value) bool {
-	return slices.ContainsFunc(ir.Loads(v.Body), func(l *ir.Expr) bool {
-		return slices.ContainsFunc(l.Args, func(at *ir.Expr) bool {
-			return algebra.DependsOnAny(at, algebra.RangeSet(v.Axes)) && algebra.DependsOnAny(at, algebra.RangeSet(v.Reduce.Ranges))
-		})
-	})
 }
 
 // factor adds what a product reads of a factor. A library multiplies views of tensors; what a reshape leaves in no such order it copies.

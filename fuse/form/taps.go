@@ -1,6 +1,8 @@
 package form
 
 import (
+	"slices"
+
 	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/ir"
 )
@@ -22,6 +24,22 @@ func HaloColumns(t ir.DType) int64 {
 		return 256
 	}
 	return 160
+}
+
+// WindowAxes are the axes of a tensor that a load of a reduction reads at indices that depend on a result and on a term.
+func WindowAxes(v *ir.Value, load *ir.Expr) (axes []int) {
+	results, terms := algebra.RangeSet(v.Axes), algebra.RangeSet(v.Reduce.Ranges)
+	for d, at := range load.Args {
+		if algebra.DependsOnAny(at, results) && algebra.DependsOnAny(at, terms) {
+			axes = append(axes, d)
+		}
+	}
+	return axes
+}
+
+// ReadsThroughWindow reports whether a reduction reads neighbours: at an index of an axis and of a reduced range.
+func ReadsThroughWindow(v *ir.Value) bool {
+	return slices.ContainsFunc(ir.Loads(v.Body), func(l *ir.Expr) bool { return len(WindowAxes(v, l)) > 0 })
 }
 
 // MarginOf is an integer that is not negative where a comparison holds; nil for other conditions.

@@ -41,7 +41,7 @@ type operandComputer struct {
 
 // separate moves the computed sides of a product to new values, and returns these.
 func (c *operandComputer) separate(v *ir.Value) (made []*ir.Value) {
-	if !form.Crosses(v) || v.Body.Type != ir.F32 || readsThroughWindow(v) {
+	if !form.Crosses(v) || v.Body.Type != ir.F32 || form.ReadsThroughWindow(v) {
 		return nil
 	}
 	a, b := form.SidesOf(v)

@@ -15,7 +15,7 @@ func WithoutParts(g *ir.Graph, v *ir.Value, sizes map[string]int64) string {
 	if g.OneKernel {
 		return "@onekernel leaves no kernel that splits f32 into the terms of bf16 that wgmma multiplies"
 	}
-	if readsThroughWindow(v) {
+	if form.ReadsThroughWindow(v) {
 		return withoutWindowParts(v, algebra.DefaultSizes(g))
 	}
 	a, b := form.SidesOf(v)
@@ -38,19 +38,6 @@ func WithoutParts(g *ir.Graph, v *ir.Value, sizes map[string]int64) string {
 			algebra.PointsAt(v.Reduce.Ranges, sizes))
 	}
 	return ""
-}
-
-// readsThroughWindow reports whether a factor of a sum is read at neighbours: at an index of an axis and of a reduced range.
-func readsThroughWindow(v *ir.Value) bool {
-	has := func(at *ir.Expr, ranges []*ir.Range) bool {
-		return slices.ContainsFunc(ranges, func(r *ir.Range) bool { return ir.DependsOn(at, r) })
-	}
-	for _, load := range ir.Loads(v.Body) {
-		if slices.ContainsFunc(load.Args, func(at *ir.Expr) bool { return has(at, v.Axes) && has(at, v.Reduce.Ranges) }) {
-			return true
-		}
-	}
-	return false
 }
 
 // withoutWindowParts is the same for windows of an input.
@@ -83,7 +70,7 @@ func windowIn(v *ir.Value) *windowed {
 // WithoutLayout says why the operands of a sum of products over windows are not laid out with their channels last, which is
 // how windows reach wgmma. It is "" where nothing is known to be missing, and for other products.
 func WithoutLayout(g *ir.Graph, v *ir.Value) string {
-	if !readsThroughWindow(v) {
+	if !form.ReadsThroughWindow(v) {
 		return ""
 	}
 	w, sizes := windowIn(v), algebra.DefaultSizes(g)

@@ -27,7 +27,7 @@ func narrowWholeNumbers(g *ir.Graph) {
 	}
 	sizes, known := algebra.DefaultSizes(g), wholeNumbers{}
 	insertBefore(g, func(v *ir.Value) []*ir.Value {
-		if v.Reduce == nil || v.Reduce.Op != ir.Sum || v.Reduce.Where != nil || v.Body.Type != ir.F32 || readsThroughWindow(v) {
+		if v.Reduce == nil || v.Reduce.Op != ir.Sum || v.Reduce.Where != nil || v.Body.Type != ir.F32 || form.ReadsThroughWindow(v) {
 			return nil
 		}
 		a, b := form.SidesOf(v)

@@ -24,7 +24,7 @@ func readByWindows(g *ir.Graph) map[*ir.Value]map[int]bool {
 			continue // no weights of several results
 		}
 		for _, load := range factors {
-			for _, d := range windowAxes(v, load) {
+			for _, d := range form.WindowAxes(v, load) {
 				if out[load.From] == nil {
 					out[load.From] = map[int]bool{}
 				}
@@ -33,17 +33,6 @@ func readByWindows(g *ir.Graph) map[*ir.Value]map[int]bool {
 		}
 	}
 	return out
-}
-
-// windowAxes are the axes of a tensor that a load of a sum reads at indices that depend on a result and on a term.
-func windowAxes(v *ir.Value, load *ir.Expr) (axes []int) {
-	results, terms := algebra.RangeSet(v.Axes), algebra.RangeSet(v.Reduce.Ranges)
-	for d, at := range load.Args {
-		if algebra.DependsOnAny(at, results) && algebra.DependsOnAny(at, terms) {
-			axes = append(axes, d)
-		}
-	}
-	return axes
 }
 
 // movesAlong reports whether a view's indices move along some of its axes, each along one: windows of the view are then windows of what it reads.
