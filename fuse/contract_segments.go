@@ -20,7 +20,7 @@ func (lo productKernel) segmentsOf(c *ir.Contract) []ir.Segment {
 	}
 	sides, ends := [][]*ir.Expr(nil), []*ir.Expr(nil)
 	for _, o := range append([]ir.Operand{c.A}, c.B...) {
-		parts, own := form.Segments(form.WithoutCasts(through(o.Value)), cols[0])
+		parts, own := form.Segments(form.WithoutCasts(o.Value), cols[0])
 		if len(own) > 0 && len(ends) > 0 && !slices.EqualFunc(own, ends, ir.SameSize) {
 			return nil
 		}
@@ -58,14 +58,6 @@ func (lo productKernel) segmentsOf(c *ir.Contract) []ir.Segment {
 		start = end
 	}
 	return out
-}
-
-// through is what a local is defined as, or the expression itself.
-func through(e *ir.Expr) *ir.Expr {
-	for e.Op == ir.OpLocal && e.Local.Def != nil {
-		e = e.Local.Def
-	}
-	return e
 }
 
 // viewableSegments reports whether the copy engine can copy the operands of all segments, which lie in the same order in each. It adds to needs what that

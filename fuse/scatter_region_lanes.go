@@ -32,7 +32,7 @@ func (m *merging) repeatsLanes() *form.Refusal {
 		if u.Reduce == nil {
 			continue
 		}
-		words += forecast.RunningWords(u.Reduce.Op, u.Reduce.Op.Accumulator(u.Body.Type))
+		words += passes.RunningWords(u)
 		if fewer.has(u) && !passes.SharesLanes(u, w, m.sizes) {
 			return form.Refuse(ir.ReasonNoGain, u.Origin.Span, "%s would be computed again in each lane of %s, which takes longer than a kernel of its own", u.Name, w.Name)
 		}

@@ -25,6 +25,7 @@ func dropIdleOfOperands(g *ir.Graph) {
 	dropIdle(g, func(v *ir.Value) bool { return read[v] })
 }
 
+// dropIdle does so for the values for which a function says so.
 func dropIdle(g *ir.Graph, of func(*ir.Value) bool) {
 	shaped := map[*ir.Value]bool{}
 	for _, o := range g.Outputs {

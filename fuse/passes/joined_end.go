@@ -22,7 +22,7 @@ func takeEnds(g *ir.Graph) {
 		if inner := j.split(v); inner != nil {
 			made = append(made, inner)
 		}
-		if !j.anyCut() {
+		if !j.any {
 			return made
 		}
 		v.Body = j.inParts(v.Body)
@@ -40,15 +40,7 @@ type joinedAxis struct {
 type joinedRows struct {
 	g    *ir.Graph
 	cuts map[joinedAxis]*ir.Expr // nil for axes that are not cut
-}
-
-func (j *joinedRows) anyCut() bool {
-	for _, c := range j.cuts {
-		if c != nil {
-			return true
-		}
-	}
-	return false
+	any  bool                    // whether one is
 }
 
 // cut is the index along an axis of a value at which its second part begins, where one of the two parts is one element; nil for others.
@@ -81,7 +73,7 @@ func (j *joinedRows) cut(v *ir.Value, axis int) *ir.Expr {
 		}
 		return found == nil
 	})
-	j.cuts[key] = found
+	j.cuts[key], j.any = found, j.any || found != nil
 	return found
 }
 
@@ -120,19 +112,9 @@ func (j *joinedRows) split(v *ir.Value) *ir.Value {
 	at := func(e *ir.Expr) *ir.Expr {
 		return j.inParts(ir.Substitute(v.Body, map[*ir.Range]*ir.Expr{r: ir.Simplify(e, j.g.Facts())}))
 	}
-	shape := make([]*ir.Expr, len(v.Axes))
-	rename := map[*ir.Range]*ir.Expr{}
-	for d, a := range v.Axes {
-		shape[d] = a.Extent
-	}
-	axes := j.g.NewAxes(shape)
-	for d, a := range v.Axes {
-		rename[a] = axes[d].At()
-	}
-	body := ir.Substitute(at(ir.Apply(ir.OpAdd, k.At(), start)), rename)
 	reduce := *v.Reduce
 	reduce.Ranges = []*ir.Range{k}
-	inner := j.g.Adopt(&ir.Value{Name: v.Name + "_row", Type: v.Body.Type, Axes: axes, Body: body, Reduce: &reduce, Origin: v.Origin})
+	inner := freshAxes(j.g, &ir.Value{Name: v.Name + "_row", Type: v.Body.Type, Axes: v.Axes, Body: at(ir.Apply(ir.OpAdd, k.At(), start)), Reduce: &reduce, Origin: v.Origin})
 	combine := v.Reduce.Op.Info().Combine
 	v.Body = ir.Cast(ir.Apply(combine, ir.Load(inner, ir.Indices(v.Axes), nil), at(one)), v.Type).At(v.Body.Span)
 	v.Reduce = nil

@@ -24,13 +24,17 @@ func readSegments(g *ir.Graph) {
 	if !mayAddKernels(g) {
 		return
 	}
-	sizes, streams := algebra.DefaultSizes(g), form.InStreams(g)
+	sizes := algebra.DefaultSizes(g)
+	var streams map[*ir.Value]bool // found when they are first asked for
 	insertBefore(g, func(v *ir.Value) []*ir.Value {
-		if streams[v] { // attention copies whole rows of its operands
-			return nil
-		}
 		s := segmentsOf(g, v, sizes)
 		if s == nil {
+			return nil
+		}
+		if streams == nil {
+			streams = form.InStreams(g)
+		}
+		if streams[v] { // attention copies whole rows of its operands
 			return nil
 		}
 		a, b := s.side(0), s.side(1)
@@ -85,7 +89,7 @@ func segmentsOf(g *ir.Graph, v *ir.Value, sizes map[string]int64) *segments {
 		s.lies[i] = s.order(s.parts[i])
 		for n := range s.parts[i] {
 			whole := s.inPlace(i, n)
-			stays := whole != nil && s.accesses(whole)
+			stays := whole != nil && s.accesses(whole, s.parts[i][n].Type)
 			if !stays && !s.mayGet(i, n) {
 				return nil
 			}
@@ -123,7 +127,7 @@ func (s *segments) order(parts []*ir.Expr) (along bool) {
 // mayGet reports whether a part may get a value of its own, of which the copy engine can copy tiles.
 func (s *segments) mayGet(side, n int) bool {
 	part := s.parts[side][n]
-	return len(s.parts[side]) > 1 && form.IsHalf(part.Type) && ir.DependsOn(part, s.k) && s.accesses([]*ir.Expr{s.row(side, n)})
+	return len(s.parts[side]) > 1 && form.IsHalf(part.Type) && ir.DependsOn(part, s.k) && s.accesses([]*ir.Expr{s.row(side, n)}, part.Type)
 }
 
 // row is the length of the rows of the value that a part gets.
@@ -197,12 +201,12 @@ func (s *segments) inPlace(side, n int) (whole []*ir.Expr) {
 	if len(s.parts[side]) == 1 { // each segment begins within a row
 		return append(whole, s.ends...)
 	}
-	return append(whole, ir.Simplify(ir.Substitute(ir.AtZero(part.Args[last], s.others(part)...), map[*ir.Range]*ir.Expr{s.k: s.start(n)}), s.g.Facts()))
+	return append(whole, s.first(part.Args[last], n))
 }
 
-// others are the ranges of an expression other than k.
-func (s *segments) others(e *ir.Expr) []*ir.Range {
-	return slices.DeleteFunc(algebra.RangesOf(ir.FreeRanges(e)), func(r *ir.Range) bool { return r == s.k })
+// first is an index along k at the first point of a segment.
+func (s *segments) first(at *ir.Expr, n int) *ir.Expr {
+	return ir.Simplify(ir.Substitute(at, map[*ir.Range]*ir.Expr{s.k: s.start(n)}), s.g.Facts())
 }
 
 // readsAll reports whether a load goes through whole axes of its tensor in a segment, so that it is inside at all points.
@@ -211,8 +215,7 @@ func (s *segments) readsAll(load *ir.Expr, n int) bool {
 		extent := load.From.Axes[d].Extent
 		switch {
 		case ir.DependsOn(at, s.k):
-			start := ir.Simplify(ir.Substitute(at, map[*ir.Range]*ir.Expr{s.k: s.start(n)}), s.g.Facts())
-			if !start.IsConst(0) || !ir.SameSize(extent, s.length(n)) {
+			if !s.first(at, n).IsConst(0) || !ir.SameSize(extent, s.length(n)) {
 				return false
 			}
 		case at.Op == ir.OpRange && !ir.SameSize(extent, at.Range.Extent), at.Op != ir.OpRange && !algebra.IsUnit(load.From.Axes[d]):
@@ -222,16 +225,16 @@ func (s *segments) readsAll(load *ir.Expr, n int) bool {
 	return true
 }
 
-// accesses reports whether numbers of elements of 16 bits are whole accesses at the default sizes, and adds to s where they are not at others.
-func (s *segments) accesses(whole []*ir.Expr) bool {
-	const access = forecast.CopyAlign / 2
+// accesses reports whether numbers of elements are whole accesses at the default sizes, and adds to s that they have to be at others.
+func (s *segments) accesses(numbers []*ir.Expr, t ir.DType) bool {
+	access := int64(forecast.CopyAlign / t.Size())
 	var when *ir.Expr
-	for _, n := range whole {
+	for _, n := range numbers {
 		if !wholeAt(n, access, s.sizes, s.g.Facts()) {
 			return false
 		}
 		if !ir.Multiple(n, access, s.g.Facts()) {
-			when = algebra.And(when, ir.Apply(ir.OpEq, ir.Simplify(ir.Apply(ir.OpMod, n, ir.IntConst(access)), ir.Facts{}), ir.IntConst(0)))
+			when = algebra.And(when, ir.Apply(ir.OpEq, behindAccesses(n, t), ir.IntConst(0)))
 		}
 	}
 	s.when = algebra.And(s.when, when)

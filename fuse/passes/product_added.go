@@ -21,7 +21,7 @@ func joinAdded(g *ir.Graph, inPlace bool) {
 	if !mayAddKernels(g) {
 		return
 	}
-	p := &productAdder{g: g, sizes: algebra.DefaultSizes(g), inPlace: inPlace, weighted: form.Weighted(g), sums: map[[2]*ir.Value]*ir.Value{}}
+	p := &productAdder{g: g, sizes: algebra.DefaultSizes(g), inPlace: inPlace, sums: map[[2]*ir.Value]*ir.Value{}}
 	p.findTerms()
 	p.findPairs()
 	if len(p.pairs) == 0 {
@@ -36,7 +36,7 @@ type productAdder struct {
 	sizes   map[string]int64
 	inPlace bool // whether operands in segments need no copies (readSegments)
 
-	weighted map[*ir.Value]bool // sums of attention, whose weights are no operands in memory
+	weighted map[*ir.Value]bool // sums of attention, whose weights are no operands in memory; found when they are first asked for
 
 	terms map[*ir.Value]bool         // sums that are read as terms of others only, so that nothing computes them
 	pairs map[[2]*ir.Value]bool      // products of which the same element is added
@@ -80,14 +80,12 @@ func (p *productAdder) joined(first, second *ir.Value, t ir.DType) []*ir.Value {
 	}
 	depth := first.Reduce.Ranges[0].Extent
 	sum := &ir.Value{Name: first.Name, Type: t, Origin: first.Origin}
-	var shape []*ir.Expr
 	for d, r := range first.Axes {
 		if !ir.SameSize(r.Extent, second.Axes[d].Extent) {
 			return nil
 		}
-		shape = append(shape, r.Extent)
 	}
-	sum.Axes = p.g.NewAxes(shape)
+	sum.Axes = p.g.NewAxes(first.Shape())
 	both := ir.Simplify(ir.Apply(ir.OpAdd, depth, second.Reduce.Ranges[0].Extent), p.g.Facts())
 	k := p.g.NewRange(first.Reduce.Ranges[0].Name, both)
 	sum.Reduce = &ir.Reduction{Op: ir.Sum, Ranges: []*ir.Range{k}}

@@ -75,12 +75,12 @@ func (p *productAdder) findPairs() {
 			p.alone[l.From] = p.alone[l.From] || !added
 		})
 		p.eachSum(v.Body, func(e *ir.Expr) {
-			a := p.added(e)
-			if a != nil {
-				p.pairs[a.pair] = true
+			terms := p.allTerms(e)
+			if a := p.added(e); a != nil {
+				p.pairs[a.pair], terms = true, a.others
 			}
-			for _, term := range p.allTerms(e) {
-				if l := form.Stripped(term); l.Op == ir.OpLoad && (a == nil || !slices.Contains(a.pair[:], l.From)) {
+			for _, term := range terms {
+				if l := form.Stripped(term); l.Op == ir.OpLoad {
 					p.alone[l.From] = true
 				}
 			}
@@ -121,7 +121,7 @@ func (p *productAdder) added(e *ir.Expr) *addedPair {
 	terms := p.allTerms(e)
 	for _, term := range terms {
 		switch l := form.Stripped(term); {
-		case !isAddedProduct(l) || p.weighted[l.From]:
+		case !isAddedProduct(l) || p.isWeighted(l.From):
 		case first == nil:
 			first = l
 		case l.From != first.From && slices.EqualFunc(l.Args, first.Args, ir.Equal):
@@ -143,6 +143,14 @@ func (p *productAdder) added(e *ir.Expr) *addedPair {
 		return nil
 	}
 	return out
+}
+
+// isWeighted reports whether a product is a sum of attention.
+func (p *productAdder) isWeighted(v *ir.Value) bool {
+	if p.weighted == nil {
+		p.weighted = form.Weighted(p.g)
+	}
+	return p.weighted[v]
 }
 
 // allTerms are what a sum adds, also through sums that nothing computes. Under fast, kernels do not round these.

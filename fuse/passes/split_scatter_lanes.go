@@ -31,7 +31,7 @@ func withLanes(g *ir.Graph, sizes map[string]int64) map[*ir.Value]*ir.Value {
 		if most == nil || dependsOn(v, most) || dependsOn(most, v) {
 			continue
 		}
-		all := max(words[most], runningWords(most)) + runningWords(v)
+		all := max(words[most], RunningWords(most)) + RunningWords(v)
 		if all <= forecast.SharedWords && SharesLanes(v, most, sizes) {
 			out[v], words[most] = most, all
 		}
@@ -39,8 +39,8 @@ func withLanes(g *ir.Graph, sizes map[string]int64) map[*ir.Value]*ir.Value {
 	return out
 }
 
-// runningWords is the registers of a running value of a scatter.
-func runningWords(v *ir.Value) int {
+// RunningWords is the registers of a running value of a scatter.
+func RunningWords(v *ir.Value) int {
 	return forecast.RunningWords(v.Reduce.Op, v.Reduce.Op.Accumulator(v.Body.Type))
 }
 
