@@ -9,12 +9,20 @@ import (
 
 // readDepth is the length of the longest chain of reads in an expression, in which each read is the index
 // of the next.
-func readDepth(x *ir.Expr) int {
+func readDepth(x *ir.Expr) int { return depths{}.of(x) }
+
+// depths is readDepth of the definitions of locals.
+type depths map[*ir.Local]int
+
+func (known depths) of(x *ir.Expr) int {
 	depth, own := 0, 0
 	ir.Walk(x, func(x *ir.Expr) bool {
 		switch {
 		case x.Op == ir.OpLocal && x.Local.Def != nil:
-			depth = max(depth, readDepth(x.Local.Def))
+			if _, ok := known[x.Local]; !ok {
+				known[x.Local] = known.of(x.Local.Def)
+			}
+			depth = max(depth, known[x.Local])
 		case x.Op == ir.OpRead:
 			own = 1
 		}

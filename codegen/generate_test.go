@@ -1,6 +1,7 @@
 package codegen
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -318,4 +319,47 @@ func requireNVRTC(t *testing.T) *cuda.NVRTC {
 		t.Skipf("no NVRTC here: run scripts/get-nvrtc to have these tests run: %v", err)
 	}
 	return n
+}
+
+// TestFollowedGathersAreShort: a place that is read stands once in the text, where it gets a name, so that gathers which take
+// their places from each other are as long as the sum of them.
+func TestFollowedGathersAreShort(t *testing.T) {
+	for _, step := range []string{
+		"last = back[:, 44][last]",
+		"last = gather(back, last[:, none], axis=1)[:, 0]",
+		"last = (gather(back, last[:, none], axis=1)[:, 0] * 2 + last) % 45",
+		"g = gather(back, last[:, none], axis=1)[:, 0]\nlast = where(g > 3, g, last)",
+		"last = where(back[:, 0][last] < back[:, 1][last], back[:, 2][last], back[:, 3][last])",
+	} {
+		of := func(steps int) int {
+			_, p := generate(t, "graph g(back: i64[N, 45], first: i64[N]) -> (tags: i64[N]) {\nlast = first\n"+
+				fmt.Sprintf("for u in 1..%d {\n%s\n}\ntags = last\n}", steps, step))
+			_, kernel, _ := strings.Cut(p.Sources[p.Units[0].Source], "void __launch_bounds__")
+			return len(kernel)
+		}
+		four, eight, sixteen := of(4), of(8), of(16)
+		assert.Less(t, sixteen-eight, 3*(eight-four), step)
+	}
+}
+
+// TestRepeatedStepsAreShort: after each step what is written out as a tree is twice as large, or more. Plans and texts grow with the
+// steps all the same, because what several expressions share is looked at once.
+func TestRepeatedStepsAreShort(t *testing.T) {
+	for _, step := range []string{"x = x * x", "x = x + x * 0.5", "x = x - x * x", "x = where(x > 0.5, x, x * x)", "x = x * max(x, 1.0 - x)", "x = f32(bf16(x * x)) + x"} {
+		for _, last := range []string{"y = x", "y = sum(x, axis=1)", "y = x @ w", "y = cumsum(x, axis=1)"} {
+			shape := map[string]string{"y = sum(x, axis=1)": "N", "y = x @ w": "N, 8"}[last]
+			if shape == "" {
+				shape = "N, M"
+			}
+			of := func(steps int) (size int) {
+				_, p := generate(t, fmt.Sprintf("graph g(a: f32[N, M], w: f32[M, 8]) -> (y: f32[%s]) {\nx = a\nfor u in 0..%d {\n%s\n}\n%s\n}", shape, steps, step, last))
+				for _, u := range p.Units {
+					size = max(size, len(p.Sources[u.Source]))
+				}
+				return size
+			}
+			eight, sixteen, thirty := of(8), of(16), of(32)
+			assert.Less(t, thirty-sixteen, 4*(sixteen-eight)+4000, "%s; %s", step, last)
+		}
+	}
 }

@@ -41,16 +41,18 @@ func (lo productKernel) hoisted(value *ir.Expr, inner *ir.Range, run int64, fact
 // factorsThrough flattens a product of floats, also where its factors are locals. A divisor counts as a
 // factor, its reciprocal.
 func factorsThrough(e *ir.Expr) []*ir.Expr {
-	switch {
-	case !e.Type.IsFloat():
-	case e.Op == ir.OpLocal && e.Local.Def != nil:
-		if inside := factorsThrough(e.Local.Def); len(inside) > 1 {
-			return inside
+	return ir.Flattened(e, func(e *ir.Expr) []*ir.Expr {
+		whole := e
+		for whole.Op == ir.OpLocal && whole.Local.Def != nil {
+			whole = whole.Local.Def
 		}
-	case e.Op == ir.OpMul:
-		return append(factorsThrough(e.Args[0]), factorsThrough(e.Args[1])...)
-	case e.Op == ir.OpDiv:
-		return append(factorsThrough(e.Args[0]), ir.Apply(ir.OpRecip, e.Args[1]).At(e.Span))
-	}
-	return []*ir.Expr{e}
+		switch {
+		case !whole.Type.IsFloat():
+		case whole.Op == ir.OpMul:
+			return whole.Args
+		case whole.Op == ir.OpDiv:
+			return []*ir.Expr{whole.Args[0], ir.Apply(ir.OpRecip, whole.Args[1]).At(whole.Span)}
+		}
+		return nil
+	})
 }

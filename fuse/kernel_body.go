@@ -18,6 +18,7 @@ type body struct {
 	uses      map[*ir.Expr]int
 	inFull    map[*ir.Expr]bool // those with a parent at full level
 	plain     map[*ir.Expr]bool // those with a parent that is not a cast
+	repeated  map[*ir.Expr]bool // values that an index is made of which stands in several places
 	levels    map[*ir.Expr]ir.Level
 	running   map[*ir.Expr]bool
 	built     map[*ir.Expr]*ir.Expr
@@ -28,7 +29,7 @@ type body struct {
 }
 
 func newBody(lo *kernel) *body {
-	b := &body{lo: lo, table: map[uint64][]*ir.Expr{}, interned: map[*ir.Expr]*ir.Expr{}, uses: map[*ir.Expr]int{}, inFull: map[*ir.Expr]bool{}, plain: map[*ir.Expr]bool{},
+	b := &body{lo: lo, table: map[uint64][]*ir.Expr{}, interned: map[*ir.Expr]*ir.Expr{}, uses: map[*ir.Expr]int{}, inFull: map[*ir.Expr]bool{}, plain: map[*ir.Expr]bool{}, repeated: map[*ir.Expr]bool{},
 		levels: map[*ir.Expr]ir.Level{}, running: map[*ir.Expr]bool{}, built: map[*ir.Expr]*ir.Expr{}, names: map[*ir.Expr]*ir.Value{}, cols: map[*ir.Range]bool{}}
 	for _, r := range lo.k.Cols {
 		b.cols[r] = true
@@ -160,6 +161,11 @@ func (b *body) sections(in []*ir.Section) []*ir.Section {
 		b.count(e, nil, level, seen)
 		return e
 	})
+	for e, uses := range b.uses {
+		if e.Op == ir.OpCast && e.Type == ir.Index && uses > 1 {
+			b.repeated[e.Args[0]] = true
+		}
+	}
 	eachExpr(out, func(e *ir.Expr, _ ir.Level) *ir.Expr { return b.build(e) })
 	return out
 }
@@ -301,8 +307,8 @@ func (b *body) build(e *ir.Expr) *ir.Expr {
 }
 
 // wantsName reports whether e becomes a local. Reads do, so that they are issued early and can
-// be kept; so does what several expressions use, and what depends on the row alone, which a
-// pass would otherwise compute at every column.
+// be kept; so does what several expressions use, or an index that stands in several places, and
+// what depends on the row alone, which a pass would otherwise compute at every column.
 func (b *body) wantsName(e *ir.Expr) bool {
 	switch e.Op {
 	case ir.OpConst, ir.OpRange, ir.OpSym, ir.OpLocal:
@@ -318,7 +324,7 @@ func (b *body) wantsName(e *ir.Expr) bool {
 	if e.Type == ir.Index || indexCondition(e) && !b.dividesOnce(e) || b.readsRunning(e) {
 		return false
 	}
-	return b.uses[e] > 1 || b.level(e) == ir.RowLevel && b.inFull[e] && !constant(e)
+	return b.uses[e] > 1 || b.repeated[e] || b.level(e) == ir.RowLevel && b.inFull[e] && !constant(e)
 }
 
 // cutsIndex reports whether e casts an integer to an index although an index of 32 bits may not

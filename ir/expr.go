@@ -340,16 +340,43 @@ func Equal(a, b *Expr) bool {
 	if a == b {
 		return true
 	}
-	if a == nil || b == nil || a.hash != b.hash || a.Op != b.Op || a.Type != b.Type || len(a.Args) != len(b.Args) {
+	if a == nil || b == nil || a.hash != b.hash {
 		return false
 	}
-	if !sameLeaf(a, b) || !Equal(a.Fill, b.Fill) || !Equal(a.Guard, b.Guard) {
+	var c comparison
+	return c.equal(a, b)
+}
+
+// comparison compares expressions that share nodes. Written out as trees these may be of any size, so
+// that what was found equal is remembered; most comparisons end before that is worth its while.
+type comparison struct {
+	nodes int
+	same  map[[2]*Expr]bool
+}
+
+const fewNodes = 64
+
+func (c *comparison) equal(a, b *Expr) bool {
+	if a == b {
+		return true
+	}
+	if a == nil || b == nil || a.hash != b.hash || a.Op != b.Op || a.Type != b.Type || len(a.Args) != len(b.Args) || !sameLeaf(a, b) {
+		return false
+	}
+	c.nodes++
+	if c.nodes > fewNodes && c.same[[2]*Expr{a, b}] {
+		return true
+	}
+	if !c.equal(a.Fill, b.Fill) || !c.equal(a.Guard, b.Guard) {
 		return false
 	}
 	for i := range a.Args {
-		if !Equal(a.Args[i], b.Args[i]) {
+		if !c.equal(a.Args[i], b.Args[i]) {
 			return false
 		}
+	}
+	if c.nodes > fewNodes {
+		put(&c.same, [2]*Expr{a, b}, true)
 	}
 	return true
 }

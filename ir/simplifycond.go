@@ -164,10 +164,44 @@ func (a *algebra) junction(op Op, x, y *Expr) *Expr {
 // Operands flattens a nested operation of two arguments, such as a sum or a product: it lists, in order, the
 // arguments that are not the same operation themselves.
 func Operands(op Op, e *Expr) []*Expr {
-	if e.Op != op {
+	return Flattened(e, func(e *Expr) []*Expr {
+		if e.Op != op {
+			return nil
+		}
+		return e.Args
+	})
+}
+
+// SumParts is what a sum, a difference or a negated number is made of; nil for other expressions.
+func SumParts(e *Expr) []*Expr {
+	switch e.Op {
+	case OpAdd, OpSub, OpNeg:
+		return e.Args
+	}
+	return nil
+}
+
+// MostOperands is the most parts into which an expression is flattened. One that has more stays whole: parts are
+// shared, so that there are twice as many after each step of x = x * x.
+const MostOperands = 128
+
+// Flattened lists, in order, the expressions that e is made of, where parts opens one; nil where it is whole. e itself is
+// all of the list if there are more than MostOperands.
+func Flattened(e *Expr, parts func(*Expr) []*Expr) []*Expr {
+	var out []*Expr
+	var fits func(e *Expr) bool
+	fits = func(e *Expr) bool {
+		inside := parts(e)
+		if inside == nil {
+			out = append(out, e)
+			return len(out) <= MostOperands
+		}
+		return !slices.ContainsFunc(inside, func(part *Expr) bool { return !fits(part) })
+	}
+	if !fits(e) {
 		return []*Expr{e}
 	}
-	return append(Operands(op, e.Args[0]), Operands(op, e.Args[1])...)
+	return out
 }
 
 // absorb adds a condition to the parts of a junction, dropping what has become

@@ -25,13 +25,10 @@ func (s *Speller) Place(under, place *ir.Expr) string {
 
 // conditions lists the parts of a conjunction.
 func conditions(e *ir.Expr) []*ir.Expr {
-	switch {
-	case e == nil:
+	if e == nil {
 		return nil
-	case e.Op == ir.OpAnd:
-		return append(conditions(e.Args[0]), conditions(e.Args[1])...)
 	}
-	return []*ir.Expr{e}
+	return ir.Operands(ir.OpAnd, e)
 }
 
 // bounded reports whether an index is known to be bounded on one side by ranges and sizes.

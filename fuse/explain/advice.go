@@ -115,11 +115,13 @@ func scalesRows(operand, product *ir.Value) bool {
 
 // factorsAndDivisors flattens products and quotients, and what is converted in between.
 func factorsAndDivisors(e *ir.Expr) []*ir.Expr {
-	switch e = form.WithoutCasts(e); e.Op {
-	case ir.OpMul, ir.OpDiv:
-		return append(factorsAndDivisors(e.Args[0]), factorsAndDivisors(e.Args[1])...)
-	}
-	return []*ir.Expr{e}
+	return ir.Flattened(e, func(e *ir.Expr) []*ir.Expr {
+		switch e = form.WithoutCasts(e); e.Op {
+		case ir.OpMul, ir.OpDiv:
+			return e.Args
+		}
+		return nil
+	})
 }
 
 func isOutput(g *ir.Graph, v *ir.Value) bool {

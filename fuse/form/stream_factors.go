@@ -36,7 +36,7 @@ func (s *Stream) split(e *ir.Expr, bound map[*ir.Range]bool) []*ir.Expr {
 		return nil
 	}
 	switch {
-	case e.Op == ir.OpMul:
+	case e.Op == ir.OpMul && len(ir.Flattened(e, multiplied)) > 1:
 		return append(s.split(e.Args[0], bound), s.split(e.Args[1], bound)...)
 	case e.Op == ir.OpDiv && !algebra.DependsOnAny(e.Args[1], bound) && !algebra.BySize(e.Args[1]):
 		inner := s.split(e.Args[0], bound)
@@ -54,6 +54,14 @@ func (s *Stream) split(e *ir.Expr, bound map[*ir.Range]bool) []*ir.Expr {
 		return s.splitChoice(e, bound)
 	}
 	return []*ir.Expr{e}
+}
+
+// multiplied is what a product is made of, also where it is converted; nil for other expressions.
+func multiplied(e *ir.Expr) []*ir.Expr {
+	if e = WithoutCasts(e); e.Op == ir.OpMul {
+		return e.Args
+	}
+	return nil
 }
 
 // splitChoice splits where(c, 0, x). Where c is the same for all keys it goes to the epilogue; otherwise

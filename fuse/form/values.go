@@ -104,14 +104,22 @@ func (vw viewer) filledView(body, guard, fill *ir.Expr) *ir.Expr {
 	if body.Op != ir.OpLoad || body.Type != fill.Type || body.Fill != nil && !ir.Equal(body.Fill, fill) {
 		return nil
 	}
-	if slices.ContainsFunc(body.Args, func(at *ir.Expr) bool { return ir.Has(at, ir.OpLoad) }) {
-		return nil // the index reads memory, which must not happen where the condition does not hold
+	if slices.ContainsFunc(body.Args, func(at *ir.Expr) bool { return !readsAnywhere(at, guard) }) {
+		return nil
 	}
 	inside := vw.insideOf(body)
 	if inside == nil || !vw.implies(inside, guard) {
 		return nil
 	}
 	return ir.Load(body.From, body.Args, fill).At(body.Span)
+}
+
+// readsAnywhere reports whether an index may be evaluated where a condition does not hold: each of its loads is guarded itself, or the
+// condition reads the same element.
+func readsAnywhere(at, condition *ir.Expr) bool {
+	return !ir.Contains(at, func(load *ir.Expr) bool {
+		return load.Op == ir.OpLoad && load.Fill == nil && !ir.Contains(condition, func(read *ir.Expr) bool { return ir.Equal(read, load) })
+	})
 }
 
 // GuardLoads gives every load a fill, so that it can be evaluated outside its tensor; the result is

@@ -211,10 +211,20 @@ func (u *unpacking) line(values []float64) *unpacking {
 	return nil
 }
 
+// sumParts is what a sum or a difference is made of, and what is negated or converted; nil for others.
+func sumParts(e *ir.Expr) []*ir.Expr {
+	if e.Op == ir.OpCast {
+		return e.Args
+	}
+	return ir.SumParts(e)
+}
+
 // termsOf flattens a sum of floats. It flattens a sum of integers too, where that is so small that it is
 // exact before and after its conversion to a float.
 func termsOf(e *ir.Expr) []*ir.Expr {
 	switch {
+	case ir.Flattened(e, sumParts)[0] == e:
+		return []*ir.Expr{e} // one term, or too many
 	case e.Op == ir.OpAdd:
 		return append(termsOf(e.Args[0]), termsOf(e.Args[1])...)
 	case e.Op == ir.OpSub:

@@ -173,6 +173,9 @@ func splitFactors(e *ir.Expr, bound map[*ir.Range]bool, may func(factor) bool) (
 	}
 	switch e.Op {
 	case ir.OpMul:
+		if len(ir.Operands(ir.OpMul, e)) == 1 {
+			return e, nil // it has too many
+		}
 		a, fa := splitFactors(e.Args[0], bound, may)
 		b, fb := splitFactors(e.Args[1], bound, may)
 		outer = append(fa, fb...)

@@ -54,22 +54,29 @@ func added(terms []*ir.Expr) (sum *ir.Expr) {
 }
 
 // terms writes an expression as a sum, through values that nothing else reads. Under fast, kernels do not round these.
+// It is one term if there would be more than ir.MostOperands.
 func (p *pairs) terms(e *ir.Expr) []*ir.Expr {
-	times := func(terms []*ir.Expr, by *ir.Expr) []*ir.Expr {
-		for i, t := range terms {
-			terms[i] = ir.Apply(ir.OpMul, ir.Cast(t, ir.F32), ir.Cast(by, ir.F32))
+	var out []*ir.Expr
+	var fits func(e *ir.Expr, by ...*ir.Expr) bool // by is what the term is multiplied by, the first last
+	fits = func(e *ir.Expr, by ...*ir.Expr) bool {
+		switch e = p.through(e); {
+		case e.Op == ir.OpAdd:
+			return fits(e.Args[0], by...) && fits(e.Args[1], by...)
+		case e.Op == ir.OpSub:
+			return fits(e.Args[0], by...) && fits(e.Args[1], append(slices.Clip(by), ir.Num(ir.F32, -1))...)
+		case e.Op == ir.OpMul && e.Args[1].Op == ir.OpConst:
+			return fits(e.Args[0], append(slices.Clip(by), e.Args[1])...)
 		}
-		return terms
+		for _, b := range slices.Backward(by) {
+			e = ir.Apply(ir.OpMul, ir.Cast(e, ir.F32), ir.Cast(b, ir.F32))
+		}
+		out = append(out, e)
+		return len(out) <= ir.MostOperands
 	}
-	switch e = p.through(e); {
-	case e.Op == ir.OpAdd:
-		return append(p.terms(e.Args[0]), p.terms(e.Args[1])...)
-	case e.Op == ir.OpSub:
-		return append(p.terms(e.Args[0]), times(p.terms(e.Args[1]), ir.Num(ir.F32, -1))...)
-	case e.Op == ir.OpMul && e.Args[1].Op == ir.OpConst:
-		return times(p.terms(e.Args[0]), e.Args[1])
+	if !fits(e) {
+		return []*ir.Expr{p.through(e)}
 	}
-	return []*ir.Expr{e}
+	return out
 }
 
 // through is what an expression loads from a value that is computed element by element for it alone, without what only rounds it.
@@ -132,6 +139,9 @@ func (p *pairs) sideOf(v *ir.Value, term *ir.Expr) (best *pair) {
 func (p *pairs) flat(v *ir.Value, term *ir.Expr) (product, flat *ir.Value, factors []*ir.Expr) {
 	ranges := v.Reduce.Ranges
 	for open := unrounded(term); len(open) > 0; open = open[1:] {
+		if len(factors)+len(open) > ir.MostOperands {
+			return nil, nil, nil
+		}
 		f := p.through(open[0])
 		switch {
 		case f.Op == ir.OpMul:

@@ -41,7 +41,11 @@ func (p *productAdder) eachLoad(v *ir.Value, f func(l *ir.Expr, added bool)) {
 			if e.Op != ir.OpAdd || !e.Type.IsFloat() {
 				return true
 			}
-			for _, term := range written(e) {
+			terms := written(e)
+			if terms[0] == e {
+				return true // it has too many
+			}
+			for _, term := range terms {
 				if l := form.Stripped(term); l.Op == ir.OpLoad {
 					f(l, true)
 					for _, at := range l.Args {
@@ -94,8 +98,12 @@ func (p *productAdder) eachSum(e *ir.Expr, f func(*ir.Expr)) {
 		if e.Op != ir.OpAdd || !e.Type.IsFloat() {
 			return true
 		}
+		terms := p.allTerms(e)
+		if terms[0] == e {
+			return true // it has too many
+		}
 		f(e)
-		for _, term := range p.allTerms(e) {
+		for _, term := range terms {
 			if term = form.Stripped(term); term.Op != ir.OpLoad {
 				p.eachSum(term, f)
 			}
@@ -171,11 +179,13 @@ func (p *productAdder) allTerms(e *ir.Expr) (out []*ir.Expr) {
 const mostAdded = 16
 
 // written are what a sum adds as it is written.
-func written(e *ir.Expr) (out []*ir.Expr) {
-	if inner := form.Stripped(e); inner.Op == ir.OpAdd && inner.Type.IsFloat() {
-		return append(written(inner.Args[0]), written(inner.Args[1])...)
-	}
-	return []*ir.Expr{e}
+func written(e *ir.Expr) []*ir.Expr {
+	return ir.Flattened(e, func(e *ir.Expr) []*ir.Expr {
+		if inner := form.Stripped(e); inner.Op == ir.OpAdd && inner.Type.IsFloat() {
+			return inner.Args
+		}
+		return nil
+	})
 }
 
 func isAddedProduct(e *ir.Expr) bool {

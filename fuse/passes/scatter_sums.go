@@ -60,6 +60,9 @@ func (s *scatterSums) joined(e *ir.Expr) *ir.Expr {
 	if e.Op != ir.OpAdd && e.Op != ir.OpSub {
 		return e
 	}
+	if ir.Flattened(e, ir.SumParts)[0] == e {
+		return e // it has too many terms
+	}
 	terms := addendsOf(e, false, nil)
 	before := len(terms)
 	for i := 0; i < len(terms); i++ {

@@ -264,10 +264,12 @@ func (c *compiler) reassociated(e *ir.Expr, written func(*frame) float64) func(*
 
 // factorsOf lists the factors of a product of one type.
 func factorsOf(e *ir.Expr, t ir.DType) []*ir.Expr {
-	if e.Op != ir.OpMul || e.Type != t {
-		return []*ir.Expr{e}
-	}
-	return append(factorsOf(e.Args[0], t), factorsOf(e.Args[1], t)...)
+	return ir.Flattened(e, func(e *ir.Expr) []*ir.Expr {
+		if e.Op != ir.OpMul || e.Type != t {
+			return nil
+		}
+		return e.Args
+	})
 }
 
 // applied feeds one or two arguments to a function of the op table.
