@@ -25,7 +25,7 @@ type side struct {
 func (s *side) write() {
 	e := s.e
 	byRow := s.o.Window != nil && s.o.Window.ByRow
-	if !byRow {
+	if !byRow && s.o.Band == nil {
 		e.line("constexpr int PIECES_%s = TILE_%s * TILE_K / %d, TURNS_%s = (PIECES_%s + THREADS - 1) / THREADS;", s.upper(), s.rowUpper(), s.length(), s.upper(), s.upper())
 	}
 	if s.o.Pieces != nil {
@@ -40,6 +40,8 @@ func (s *side) write() {
 		s.turns(func() { s.loads("[turn]") })
 	case byRow:
 		s.windowByRow()
+	case s.o.Band != nil:
+		s.bandCopies()
 	case s.o.Window != nil:
 		s.windowCopies()
 	case s.o.Wide || s.o.Async:
@@ -50,7 +52,7 @@ func (s *side) write() {
 	switch {
 	case s.o.Pieces != nil:
 		s.turns(s.computePiece)
-	case !s.o.Wide && !s.o.Async:
+	case !s.o.Wide && !s.o.Async && s.o.Band == nil:
 		s.turns(s.computeElement)
 	}
 	e.closeWith(";")

@@ -48,8 +48,8 @@ func (e *contractSplitK) kernel() {
 		e.line("const INDEX block = blockIdx.x;")
 	}
 	e.splitPosition(c)
-	e.line("using TileA = OperandTile<Element, TILE_M, %t, %d>;", kInner(c, c.A), padding(c, c.A))
-	e.line("using TileB = OperandTile<Element, TILE_N, %t, %d>;", kInner(c, c.B[0]), padding(c, c.B[0]))
+	e.line("using TileA = %s;", e.tileText("TILE_M", c.A))
+	e.line("using TileB = %s;", e.tileText("TILE_N", c.B[0]))
 	e.line("extern __shared__ __align__(16) unsigned char tiles[];")
 	e.line("TileA *const tile_a = reinterpret_cast<TileA *>(tiles);")
 	e.line("TileB *const tile_b = reinterpret_cast<TileB *>(tiles + STAGES * sizeof(TileA));")
@@ -57,7 +57,11 @@ func (e *contractSplitK) kernel() {
 	b := &side{e: &e.contractEmitter, name: "b", row: "n", tile: "TileB", own: c.N, o: c.B[0], element: c.Type, turned: true}
 	a.write()
 	b.write()
-	e.line("using Parts = %s;", partsOf[c.Unit])
+	parts := partsOf[c.Unit]
+	if hasBands(c) {
+		parts = "BandParts<Element, PART_M, PART_N>"
+	}
+	e.line("using Parts = %s;", parts)
 	e.line("Parts parts;")
 	if e.v.Schedule.Run > 0 { // the stages and the totals are in use at the same time
 		e.line("unsigned char *const after_tiles = tiles + STAGES * (sizeof(TileA) + sizeof(TileB));")
@@ -359,6 +363,9 @@ func smallPreludes(_ *ir.Kernel, v *ir.Variant) string {
 	case ir.IntegerUnit:
 		texts = []string{"integer_tiles", "small_tiles"}
 	}
+	if hasBands(v.Contract) {
+		texts = append(texts, "bands")
+	}
 	if v.Contract.Slices != nil {
 		texts = append(texts, "fresh", "last_block", "slices")
 	}
@@ -392,6 +399,9 @@ func smallDefines(v *ir.Variant) string {
 func smallShared(v *ir.Variant) int {
 	s, c := v.Schedule, v.Contract
 	tile := func(rows int, o ir.Operand) int {
+		if o.Band != nil {
+			return bandLength(o, rows, s.TileK) * c.Type.Size()
+		}
 		if kInner(c, o) {
 			return rows * (s.TileK + padding(c, o)) * c.Type.Size()
 		}

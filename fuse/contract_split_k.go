@@ -65,6 +65,7 @@ func (lo splitKernel) splitVariants(rival *ir.Expr) (aligned, others []*ir.Varia
 	if always { // copies of what windows cover are faster than tiles that gather windows, whatever else these read in vectors
 		aligned = append(lo.splitVariantsOf(fold, c, single, neitherSide), aligned...)
 	}
+	aligned = append(lo.bandVariants(fold, c), aligned...)
 	aligned = lo.longEnough(aligned, c)
 	if c.Unit == ir.IntegerUnit { // warpgroups multiply bytes faster
 		aligned, others = nil, aligned
@@ -101,7 +102,7 @@ func (lo splitKernel) longEnough(variants []*ir.Variant, c *ir.Contract) []*ir.V
 		return variants
 	}
 	enough := ir.Simplify(ir.Apply(ir.OpOr, algebra.OrTrue(algebra.AtLeastSize(work, singleWork)), tiles), ir.Facts{})
-	single := func(o ir.Operand) bool { return directRead(o.Value) != nil && !o.Wide }
+	single := func(o ir.Operand) bool { return directRead(o.Value) != nil && !o.Wide && o.Band == nil }
 	return slices.DeleteFunc(variants, func(v *ir.Variant) bool {
 		if !single(v.Contract.A) && !single(v.Contract.B[0]) {
 			return false
@@ -135,6 +136,7 @@ type splitCandidate struct {
 	slices *ir.Expr // over blocks whose sums pass through memory; nil for none
 	fill   int      // blocks of slices that a multiprocessor has to hold at a time
 	byRow  bool     // threads read windows row by row
+	bands  bool     // tiles of sides that are not aligned are copied as they lie in memory
 	halo   *ir.Halo // blocks copy what the windows of the right side cover; nil where they do not
 	turned bool     // the two sides of the product are swapped
 
@@ -324,6 +326,10 @@ func (lo splitKernel) splitVariant(fold ir.Fold, c ir.Contract, s splitCandidate
 	switch {
 	case s.byRow:
 		lo.readByRow(&c)
+	case s.bands:
+		if !lo.readBands(&c, s.splitShape) {
+			return nil
+		}
 	case s.halo != nil:
 		lo.readHalo(&c, s.halo)
 		if !c.A.Wide { // places of single elements take registers
@@ -332,7 +338,12 @@ func (lo splitKernel) splitVariant(fold ir.Fold, c ir.Contract, s splitCandidate
 	}
 	needs.Assume = aligned != neitherSide
 	lo.epilogueLanes(v, &c, needs)
-	if aligned != neitherSide && !needs.Any || s.halo != nil && v.Schedule.Vector > s.halo.Dims[len(s.halo.Dims)-1].Tile {
+	if s.bands {
+		storeSingly(v)
+	} else if aligned != neitherSide && !needs.Any {
+		return nil
+	}
+	if s.halo != nil && v.Schedule.Vector > s.halo.Dims[len(s.halo.Dims)-1].Tile {
 		return nil
 	}
 	if !s.byRow && s.halo == nil && (!plain(c.A) || !plain(c.B[0]) || c.A.Window != nil) {
@@ -346,4 +357,6 @@ func (lo splitKernel) splitVariant(fold ir.Fold, c ir.Contract, s splitCandidate
 }
 
 // plain reports whether neighbours of an operand are copied together, unchanged.
-func plain(o ir.Operand) bool { return o.Wide || o.Pieces != nil && directRead(o.Value) != nil }
+func plain(o ir.Operand) bool {
+	return o.Wide || o.Band != nil || o.Pieces != nil && directRead(o.Value) != nil
+}

@@ -16,6 +16,12 @@ const (
 	SplitKPoints = 16   // least columns for tiles; rows of M times rows of N have to be at least its square
 )
 
+// Figures of products whose tiles are runs of memory, copied as they lie (ir.Band).
+const (
+	BandDepth = 128 // most columns, and most rows that lie beside each other
+	BandLeast = 256 // least rows of the longer side
+)
+
 // SplitKFills reports whether a sum of products needs no partial results: it has enough tiles
 // to keep a device busy once their columns are split, or it is so short that a second kernel
 // would take longer than it saves.

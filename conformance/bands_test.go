@@ -1,0 +1,70 @@
+package conformance
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fusec/fusec/ir"
+	"github.com/fusec/fusec/runtime"
+	"github.com/fusec/fusec/runtime/simtest"
+)
+
+// Short sums whose operands have rows that are no whole number of accesses, and are copied as they lie in memory.
+
+// drawnBands are such products: the sum along both operands or across one, rows that begin inside of others, batches, results
+// that lie across, and something behind them.
+func drawnBands(count int) (out []row) {
+	r := rand.New(rand.NewPCG(53, 0))
+	of := func(low, high int) int { return low + r.IntN(high-low+1) }
+	for n := range count {
+		k, columns, kind := of(17, 127), of(5, 140), n%6
+		if k%8 == 0 {
+			k--
+		}
+		wide := k + of(0, 5)
+		text := ""
+		behind := []string{"p", "relu(p + b)", "f32(p) * 2", "p * sigmoid(p)"}[of(0, 3)]
+		switch kind {
+		case 0, 1:
+			text = fmt.Sprintf("graph g(x: T[N, %d], w: T[%d, %d], b: T[%d]) -> (y: R[N, %d]) {\np = linear(x[:, %d:], w)\ny = %s }", wide, columns, k, columns, columns, wide-k, behind)
+		case 2, 3:
+			text = fmt.Sprintf("graph g(x: T[N, %d], w: T[%d, %d], b: T[%d]) -> (y: R[N, %d]) {\np = x @ w\ny = %s }", k, k, columns, columns, columns, behind)
+		case 4:
+			text = fmt.Sprintf("graph g(x: T[2, N, 3, %d], w: T[%d, %d], b: T[%d]) -> (y: R[2, N, 3, %d]) {\np = linear(x, w)\ny = %s }", k, columns, k, columns, columns, behind)
+		case 5:
+			text = fmt.Sprintf("graph g(x: T[N, %d], w: T[%d, %d], b: T[N]) -> (y: R[%d, N]) {\np = w @ transpose(x)\ny = %s }", k, columns, k, columns, behind)
+		}
+		dtype := []string{"bf16", "f16"}[of(0, 1)]
+		result := dtype
+		if behind == "f32(p) * 2" {
+			result = "f32"
+		}
+		text = strings.NewReplacer("T[", dtype+"[", "R[", result+"[").Replace("@bench(N=100000) " + text)
+		out = append(out, row{name: fmt.Sprint(n), src: text, sizes: [][]int64{{int64(of(256, 300))}, {int64(of(385, 600))}}})
+	}
+	return out
+}
+
+func isBand(v *ir.Variant) bool {
+	return v.Contract != nil && (v.Contract.A.Band != nil || len(v.Contract.B) == 1 && v.Contract.B[0].Band != nil)
+}
+
+// TestBands runs such products on a simulated device that looks for races and accesses outside of tensors.
+func TestBands(t *testing.T) {
+	t.Parallel()
+	drawn := 6
+	if inFull() {
+		drawn = 24
+	}
+	dev := openSimulated(t, simtest.Config{Arch: "sm_90a", Order: simtest.Order{Races: true}})
+	require.GreaterOrEqual(t, forVariants(t, dev, isBand, drawnBands(drawn)), drawn)
+}
+
+func TestBandsOnGPU(t *testing.T) {
+	mustEnd(t)
+	require.GreaterOrEqual(t, forVariants(t, openGPU(t, runtime.Options{}), isBand, drawnBands(24)), 24)
+}

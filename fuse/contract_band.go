@@ -1,0 +1,130 @@
+package fuse
+
+import (
+	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
+	"github.com/fusec/fusec/ir"
+)
+
+// Products of 16-bit operands whose rows in memory are short and no whole number of accesses, such as points with 27 or
+// 36 features. The tensor copy engine does not take such rows, and copied one by one their elements take longer than
+// all else. But a tile of them is one run of memory. It is copied in whole accesses, and threads take their operands
+// from where they lie in it.
+
+// Figures of tiles that are bands of memory.
+const (
+	bandRows     = 128 // rows of the longer side in a tile
+	bandPart     = 32  // those that a warp multiplies
+	bandWidest   = 128 // most rows of the shorter side in a tile
+	bandStep     = 16  // columns of a step of tensor cores
+	bandBlocks   = 4   // blocks of a multiprocessor, of tiles of at most half as many rows as the widest
+	widestBlocks = 2   // those of other tiles
+)
+
+// bandVariants makes the variants with bands: one whose other accesses are aligned, and one for the sizes at which these are not.
+func (lo splitKernel) bandVariants(fold ir.Fold, c *ir.Contract) []*ir.Variant {
+	choices := lo.bandChoices(c)
+	out := lo.splitVariantsOf(fold, c, choices, bothSides)
+	if len(out) == 0 || !algebra.Assumes(out[0].Facts) {
+		return out
+	}
+	return append(out, lo.splitVariantsOf(fold, c, choices, neitherSide)...)
+}
+
+// storeSingly makes each thread take one result at a time where no result is stored in vectors, whatever else is read in
+// vectors: neighbours in a warp then write neighbours in memory.
+func storeSingly(v *ir.Variant) {
+	if storesWide(v) {
+		return
+	}
+	v.Schedule.Vector = 1
+	for _, l := range v.Locals {
+		if l.Level == ir.RowLevel {
+			l.Wide = false
+		}
+	}
+}
+
+// bandChoices are the candidates of a product whose columns are one tile, and of which a side may be a band; none for
+// other products.
+func (lo splitKernel) bandChoices(c *ir.Contract) []splitCandidate {
+	columns := algebra.Product(lo.k.Cols)
+	if c.Unit != ir.HalfUnit || c.Taps != nil || lo.isWindowed(c) || columns.Op != ir.OpConst ||
+		columns.Int < forecast.SplitKPoints || columns.Int > forecast.BandDepth {
+		return nil
+	}
+	m, n := algebra.Product(c.M), algebra.Product(c.N)
+	depth := int(columns.Int+bandStep-1) / bandStep * bandStep
+	if lo.estimate(m) < lo.estimate(n) {
+		return []splitCandidate{{splitShape: bandShape(m, depth).transposed(), splits: 1, when: algebra.AtLeastSize(n, forecast.BandLeast), bands: true}}
+	}
+	return []splitCandidate{{splitShape: bandShape(n, depth), splits: 1, when: algebra.AtLeastSize(m, forecast.BandLeast), bands: true}}
+}
+
+// bandShape is a tile of many rows of one side, and of all rows of the other where these are few.
+func bandShape(few *ir.Expr, depth int) splitShape {
+	n := bandWidest
+	for few.Op == ir.OpConst && n > bandStep && few.Int <= int64(n/2) {
+		n /= 2
+	}
+	s := splitShape{m: bandRows, n: n, k: depth, partM: bandPart, partN: min(n, bandWidest/2), stages: 1, blocks: bandBlocks}
+	if n == bandWidest {
+		s.blocks = widestBlocks
+	}
+	return s
+}
+
+// readBands makes bands of the sides whose elements would be copied one by one. It reports false where a side
+// can be no band, or neither needs to be one.
+func (lo splitKernel) readBands(c *ir.Contract, s splitShape) bool {
+	some := false
+	for _, side := range []struct {
+		o    *ir.Operand
+		own  []*ir.Range
+		rows int
+	}{{&c.A, c.M, s.m}, {&c.B[0], c.N, s.n}} {
+		if side.o.Wide {
+			continue
+		}
+		band, along := lo.bandOf(*side.o, side.own, c, side.rows)
+		if band == nil {
+			return false
+		}
+		side.o.Band, side.o.KLast, side.o.Pieces, side.o.Async = band, along, nil, false
+		some = true
+	}
+	return some
+}
+
+// bandOf is how tiles of so many rows of a side lie in memory, and whether their lines go along the sum; nil where such a
+// tile is no run of memory, or does not begin at an access of which the place is known.
+func (lo splitKernel) bandOf(o ir.Operand, own []*ir.Range, c *ir.Contract, rows int) (band *ir.Band, alongSum bool) {
+	read := storedRead(o.Value, c.Type)
+	if read == nil || read.Guard != nil {
+		return nil, false
+	}
+	a, ok := lo.affine(read.Args[0], [][]*ir.Range{own, lo.columns()}, c.Batch)
+	if !ok || a.start.Op != ir.OpConst {
+		return nil, false
+	}
+	access := int64(forecast.AccessBytes / c.Type.Size())
+	for _, stride := range a.otherStrides {
+		if !ir.Multiple(stride, access, lo.facts) {
+			return nil, false
+		}
+	}
+	lines, width, most := a.strides[1], algebra.Product(own), int64(rows)
+	if alongSum = a.strides[1].IsConst(1); alongSum {
+		lines, width, most = a.strides[0], algebra.Product(lo.columns()), forecast.BandDepth
+	} else if !a.strides[0].IsConst(1) {
+		return nil, false
+	}
+	if lines.Op != ir.OpConst || width.Op != ir.OpConst || width.Int > most || lines.Int < width.Int || lines.Int > 2*width.Int {
+		return nil, false // a run of memory would hold more of other rows than of these
+	}
+	band = &ir.Band{Pitch: int(lines.Int), Skip: int(a.start.Int % access)}
+	if band.Skip == 0 && lines.Int%access == 0 {
+		return nil, false // the tensor copy engine takes such lines
+	}
+	return band, alongSum
+}
