@@ -49,6 +49,57 @@ func drawnBands(count int) (out []row) {
 	return out
 }
 
+// drawnSlices are products of long sums and few results, as the gradients of weights of narrow layers are, with rows of any length.
+func drawnSlices(count int) (out []row) {
+	r := rand.New(rand.NewPCG(59, 0))
+	of := func(low, high int) int { return low + r.IntN(high-low+1) }
+	for n := range count {
+		k, columns := of(8, 127), of(8, 127)
+		if n%3 == 1 {
+			k = 8 * of(1, 24)
+		}
+		if n%3 == 2 {
+			k, columns = 8*of(1, 16), 8*of(1, 16)
+		}
+		behind := []string{"p", "p + d", "f32(p) * 2"}[of(0, 2)]
+		dtype := []string{"bf16", "f16"}[of(0, 1)]
+		result := dtype
+		if behind == "f32(p) * 2" {
+			result = "f32"
+		}
+		text := fmt.Sprintf("@bench(N=200000) graph g(x: T[N, %d], w: T[N, %d], d: T[%d, %d]) -> (y: R[%d, %d]) {\np = transpose(x) @ w\ny = %s }", k, columns, k, columns, k, columns, behind)
+		if n%2 == 1 {
+			text = fmt.Sprintf("@bench(N=20000) graph g(x: T[2, N, 3, %d], w: T[2, N, 3, %d], d: T[%d, %d]) -> (y: R[%d, %d]) {\np = einsum(\"abcn,abck->kn\", x, w)\ny = %s }", k, columns, columns, k, columns, k, behind)
+		}
+		sizes := [][]int64{{int64(of(1, 200))}, {int64(of(3072, 4000))}}
+		if n%2 == 1 {
+			sizes = [][]int64{{int64(of(1, 40))}, {int64(of(512, 700))}}
+		}
+		out = append(out, row{name: fmt.Sprint(n), src: strings.NewReplacer("T[", dtype+"[", "R[", result+"[").Replace(text), sizes: sizes})
+	}
+	return out
+}
+
+func isHalfSlice(v *ir.Variant) bool {
+	return v.Contract != nil && v.Contract.Slices != nil && v.Contract.Unit == ir.HalfUnit
+}
+
+// TestHalfSlices runs such products in slices on a simulated device that looks for races and accesses outside of tensors.
+func TestHalfSlices(t *testing.T) {
+	t.Parallel()
+	drawn := 4
+	if inFull() {
+		drawn = 12
+	}
+	dev := openSimulated(t, simtest.Config{Arch: "sm_90a", Order: simtest.Order{Races: true}})
+	require.GreaterOrEqual(t, forVariants(t, dev, isHalfSlice, drawnSlices(drawn)), drawn)
+}
+
+func TestHalfSlicesOnGPU(t *testing.T) {
+	mustEnd(t)
+	require.GreaterOrEqual(t, forVariants(t, openGPU(t, runtime.Options{}), isHalfSlice, drawnSlices(12)), 12)
+}
+
 func isBand(v *ir.Variant) bool {
 	return v.Contract != nil && (v.Contract.A.Band != nil || len(v.Contract.B) == 1 && v.Contract.B[0].Band != nil)
 }

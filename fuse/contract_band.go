@@ -16,14 +16,15 @@ const (
 	bandRows     = 128 // rows of the longer side in a tile
 	bandPart     = 32  // those that a warp multiplies
 	bandWidest   = 128 // most rows of the shorter side in a tile
+	bandHalved   = 128 // most columns with as many rows in a tile; with more columns tiles have half as many
 	bandStep     = 16  // columns of a step of tensor cores
 	bandBlocks   = 4   // blocks of a multiprocessor, of tiles of at most half as many rows as the widest
 	widestBlocks = 2   // those of other tiles
 )
 
-// bandVariants makes the variants with bands: one whose other accesses are aligned, and one for the sizes at which these are not.
-func (lo splitKernel) bandVariants(fold ir.Fold, c *ir.Contract) []*ir.Variant {
-	choices := lo.bandChoices(c)
+// bandVariants makes the variants of choices with bands: those whose other accesses are aligned, and those for the sizes at which these
+// are not.
+func (lo splitKernel) bandVariants(fold ir.Fold, c *ir.Contract, choices []splitCandidate) []*ir.Variant {
 	out := lo.splitVariantsOf(fold, c, choices, bothSides)
 	if len(out) == 0 || !algebra.Assumes(out[0].Facts) {
 		return out
@@ -50,10 +51,13 @@ func storeSingly(v *ir.Variant) {
 func (lo splitKernel) bandChoices(c *ir.Contract) []splitCandidate {
 	columns := algebra.Product(lo.k.Cols)
 	if c.Unit != ir.HalfUnit || c.Taps != nil || lo.isWindowed(c) || columns.Op != ir.OpConst ||
-		columns.Int < forecast.SplitKPoints || columns.Int > forecast.BandDepth {
+		columns.Int < forecast.SplitKPoints {
 		return nil
 	}
 	m, n := algebra.Product(c.M), algebra.Product(c.N)
+	if columns.Int > forecast.BandDepth(min(lo.estimate(m), lo.estimate(n))) {
+		return nil
+	}
 	depth := int(columns.Int+bandStep-1) / bandStep * bandStep
 	if lo.estimate(m) < lo.estimate(n) {
 		return []splitCandidate{{splitShape: bandShape(m, depth).transposed(), splits: 1, when: algebra.AtLeastSize(n, forecast.BandLeast), bands: true}}
@@ -68,16 +72,19 @@ func bandShape(few *ir.Expr, depth int) splitShape {
 		n /= 2
 	}
 	s := splitShape{m: bandRows, n: n, k: depth, partM: bandPart, partN: min(n, bandWidest/2), stages: 1, blocks: bandBlocks}
+	if depth > bandHalved {
+		s.m, s.partN = bandRows/2, min(n, bandWidest/4)
+	}
 	if n == bandWidest {
 		s.blocks = widestBlocks
 	}
 	return s
 }
 
-// readBands makes bands of the sides whose elements would be copied one by one. It reports false where a side
-// can be no band, or neither needs to be one.
+// readBands makes bands of the sides whose elements would be copied one by one. It reports false where one can be none, or where
+// there is no such side and the columns are one tile.
 func (lo splitKernel) readBands(c *ir.Contract, s splitShape) bool {
-	some := false
+	some := s.stages > 1
 	for _, side := range []struct {
 		o    *ir.Operand
 		own  []*ir.Range
@@ -87,11 +94,12 @@ func (lo splitKernel) readBands(c *ir.Contract, s splitShape) bool {
 			continue
 		}
 		band, along := lo.bandOf(*side.o, side.own, c, side.rows)
-		if band == nil {
+		if band == nil || along && s.stages > 1 {
 			return false
 		}
 		side.o.Band, side.o.KLast, side.o.Pieces, side.o.Async = band, along, nil, false
-		some = true
+		const access = forecast.AccessBytes / 2
+		some = some || band.Skip != 0 || band.Pitch%access != 0
 	}
 	return some
 }
@@ -115,16 +123,12 @@ func (lo splitKernel) bandOf(o ir.Operand, own []*ir.Range, c *ir.Contract, rows
 	}
 	lines, width, most := a.strides[1], algebra.Product(own), int64(rows)
 	if alongSum = a.strides[1].IsConst(1); alongSum {
-		lines, width, most = a.strides[0], algebra.Product(lo.columns()), forecast.BandDepth
+		lines, width, most = a.strides[0], algebra.Product(lo.columns()), forecast.LongBand
 	} else if !a.strides[0].IsConst(1) {
 		return nil, false
 	}
 	if lines.Op != ir.OpConst || width.Op != ir.OpConst || width.Int > most || lines.Int < width.Int || lines.Int > 2*width.Int {
 		return nil, false // a run of memory would hold more of other rows than of these
 	}
-	band = &ir.Band{Pitch: int(lines.Int), Skip: int(a.start.Int % access)}
-	if band.Skip == 0 && lines.Int%access == 0 {
-		return nil, false // the tensor copy engine takes such lines
-	}
-	return band, alongSum
+	return &ir.Band{Pitch: int(lines.Int), Skip: int(a.start.Int % access)}, alongSum
 }

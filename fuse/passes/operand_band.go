@@ -1,28 +1,46 @@
 package passes
 
 import (
+	"math"
+
 	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/fuse/forecast"
 	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
 
-// readInBands reports whether the sums of a product are so short that tiles of its operands are runs of memory, which blocks
-// copy as they lie (ir.Band). Such a product takes no longer than its results take to be written, so that copies of operands would
-// save nothing.
+// readInBands reports whether blocks copy tiles of both operands of a product as they lie in memory (ir.Band): where sums are so short
+// that the product takes no longer than its results take to be written, or so long, with so few results, that it takes as long as
+// its operands take to be read. Then copies of operands would save nothing.
 func readInBands(v *ir.Value, a, b *ir.Expr, sizes map[string]int64) bool {
 	columns := algebra.Product(v.Reduce.Ranges)
 	rows, others, batch := productAxes(v, form.AxesIn(v, a), form.AxesIn(v, b))
-	if v.Reduce.Where != nil || columns.Op != ir.OpConst || columns.Int < forecast.SplitKPoints || columns.Int > forecast.BandDepth ||
-		len(batch) > 0 || max(algebra.PointsAt(rows, sizes), algebra.PointsAt(others, sizes)) < forecast.BandLeast {
+	if v.Reduce.Where != nil || len(batch) > 0 {
 		return false
 	}
+	m, n := algebra.PointsAt(rows, sizes), algebra.PointsAt(others, sizes)
 	reduced := algebra.RangeSet(v.Reduce.Ranges)
-	return isBand(form.WithoutWidening(a), reduced) && isBand(form.WithoutWidening(b), reduced)
+	loads := [2]*ir.Expr{form.WithoutWidening(a), form.WithoutWidening(b)}
+	if inSlices(v, a, b, sizes) {
+		return isBand(loads[0], nil) && isBand(loads[1], nil)
+	}
+	return columns.Op == ir.OpConst && columns.Int >= forecast.SplitKPoints && columns.Int <= forecast.BandDepth(min(m, n)) &&
+		max(m, n) >= forecast.BandLeast && isBand(loads[0], reduced) && isBand(loads[1], reduced)
 }
 
-// isBand reports whether tiles of a tensor are runs of memory, with lines along the sum, or with all rows in a line.
-func isBand(load *ir.Expr, reduced map[*ir.Range]bool) bool {
+// inSlices reports whether the sum of a product of two 16-bit tensors is so long, at the usual sizes, and has so few tiles, that it
+// is cut into slices which pass through memory.
+func inSlices(v *ir.Value, a, b *ir.Expr, sizes map[string]int64) bool {
+	rows, others, batch := productAxes(v, form.AxesIn(v, a), form.AxesIn(v, b))
+	m, n := algebra.PointsAt(rows, sizes), algebra.PointsAt(others, sizes)
+	tiles := algebra.PointsAt(batch, sizes) * math.Ceil(m/forecast.SlicedTile) * math.Ceil(n/forecast.SlicedTile)
+	return halfLoad(a) && halfLoad(b) && min(m, n) >= forecast.SlicedRows && tiles <= forecast.SlicedTiles &&
+		algebra.PointsAt(v.Reduce.Ranges, sizes) >= forecast.SlicedColumns
+}
+
+// isBand reports whether tiles of a tensor are runs of memory, with lines along ranges, or with all rows in a line; or lines are whole
+// accesses.
+func isBand(load *ir.Expr, along map[*ir.Range]bool) bool {
 	last := rowAxis(load.From)
 	row := load.From.Axes[last].Extent
 	if load.Fill != nil || row.Op != ir.OpConst {
@@ -33,5 +51,8 @@ func isBand(load *ir.Expr, reduced map[*ir.Range]bool) bool {
 			return false
 		}
 	}
-	return algebra.DependsOnAny(load.Args[last], reduced) || row.Int <= forecast.BandDepth
+	if algebra.DependsOnAny(load.Args[last], along) {
+		return true
+	}
+	return row.Int <= forecast.BandWidth || load.Args[last].Op == ir.OpRange && row.Int%int64(forecast.CopyAlign/load.Type.Size()) == 0
 }
