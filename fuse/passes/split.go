@@ -146,7 +146,7 @@ func (s *splitter) sliced(v *ir.Value) bool {
 	const points = forecast.SplitKPoints * forecast.SplitKPoints
 	if form.IsTileProduct(v) && s.histograms && s.g.Numerics == ir.Fast && v.Reduce.Where == nil {
 		a, b := form.SidesOf(v)
-		return a != nil && b != nil && inSlices(v, a, b, s.sizes) && form.WithoutWidening(a).Fill == nil && form.WithoutWidening(b).Fill == nil
+		return a != nil && b != nil && inSlices(v, a, b, s.sizes)
 	}
 	return s.clusters && s.g.Numerics == ir.Fast && !s.g.TF32 && v.Body.Type == ir.F32 && v.Reduce.Where == nil &&
 		form.IsMatrixProduct(v) && !form.Halves(v.Body) && algebra.PointsAt(v.Axes, s.sizes) >= points
