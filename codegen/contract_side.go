@@ -2,6 +2,7 @@ package codegen
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/fusec/fusec/codegen/spell"
 	"github.com/fusec/fusec/ir"
@@ -69,7 +70,7 @@ func (s *side) length() int {
 	return 1
 }
 
-func (s *side) upper() string { return map[string]string{"a": "A", "b": "B"}[s.name] }
+func (s *side) upper() string { return strings.ToUpper(s.name) }
 
 func (s *side) rowUpper() string { return map[string]string{"m": "M", "n": "N"}[s.row] }
 

@@ -54,21 +54,30 @@ func (e *contractSplitK) kernel() {
 	e.line("TileA *const tile_a = reinterpret_cast<TileA *>(tiles);")
 	e.line("TileB *const tile_b = reinterpret_cast<TileB *>(tiles + STAGES * sizeof(TileA));")
 	a := &side{e: &e.contractEmitter, name: "a", row: "m", tile: "TileA", own: c.M, o: c.A, element: c.Type, turned: true}
-	b := &side{e: &e.contractEmitter, name: "b", row: "n", tile: "TileB", own: c.N, o: c.B[0], element: c.Type, turned: true}
 	a.write()
-	b.write()
+	sides := []*side{a}
+	for i, o := range c.B {
+		if i > 0 {
+			e.line("TileB *const tile_%s = tile_b + %d * STAGES;", rightName(i), i)
+		}
+		b := &side{e: &e.contractEmitter, name: rightName(i), row: "n", tile: "TileB", own: c.N, o: o, element: c.Type, turned: true}
+		b.write()
+		sides = append(sides, b)
+	}
 	parts := partsOf[c.Unit]
 	if hasBands(c) {
 		parts = "BandParts<Element, PART_M, PART_N>"
 	}
 	e.line("using Parts = %s;", parts)
-	e.line("Parts parts;")
+	for i := range c.B {
+		e.line("Parts %s;", ofFold("parts", i))
+	}
 	if e.v.Schedule.Run > 0 { // the stages and the totals are in use at the same time
 		e.line("unsigned char *const after_tiles = tiles + STAGES * (sizeof(TileA) + sizeof(TileB));")
 		e.line("Total *const totals = reinterpret_cast<Total *>(after_tiles);")
 		e.line("Parts::clear(totals);")
 	}
-	e.tileLoop(a, b)
+	e.tileLoop(sides...)
 	e.tileEpilogue(c)
 }
 
@@ -139,7 +148,7 @@ func (e *contractSplitK) tapExtents(c *ir.Contract) {
 // run of columns are added to those of the runs before, which are in shared memory.
 func (e *contractSplitK) tileLoop(sides ...*side) {
 	if e.v.Schedule.Stages == 1 {
-		e.singleTile()
+		e.singleTile(sides)
 		return
 	}
 	meet := e.firstTaps(sides)
@@ -184,18 +193,28 @@ func (e *contractSplitK) tileLoop(sides ...*side) {
 `)
 }
 
+// ofFold is the name of something that each fold of a product has.
+func ofFold(name string, i int) string {
+	if i == 0 {
+		return name
+	}
+	return fmt.Sprintf("%s_%d", name, i+1)
+}
+
 // singleTile multiplies all columns in one tile.
-func (e *contractSplitK) singleTile() {
-	e.b.WriteString(`    fetch_a(0, begin_k, false);
-    fetch_b(0, begin_k, false);
-    put_a(0, begin_k, false);
-    put_b(0, begin_k, false);
-    pieces_commit();
-    pieces_wait<0>();
-    __syncthreads();
-    parts.step(tile_a[0], tile_b[0]);
-    __syncthreads();
-`)
+func (e *contractSplitK) singleTile(sides []*side) {
+	for _, call := range []string{"fetch", "put"} {
+		for _, s := range sides {
+			e.line("%s_%s(0, begin_k, false);", call, s.name)
+		}
+	}
+	e.line("pieces_commit();")
+	e.line("pieces_wait<0>();")
+	e.line("__syncthreads();")
+	for i, b := range sides[1:] {
+		e.line("%s.step(tile_a[0], tile_%s[0]);", ofFold("parts", i), b.name)
+	}
+	e.line("__syncthreads();")
 }
 
 // tileSteps writes the loop over the tiles from one column to another; whole says whether the tiles that
@@ -238,7 +257,12 @@ func (e *contractSplitK) tileEpilogue(c *ir.Contract) {
 	e.line("using Sums = SumTile<Total, %t>;", alongN)
 	if e.v.Schedule.Run == 0 {
 		e.line("Sums *const sums = reinterpret_cast<Sums *>(tiles);")
-		e.line("parts.each([&](int m, int n, Total x) { sums->put(m, n, x); });")
+		for i := range c.B {
+			if i > 0 {
+				e.line("Sums *const %s = sums + %d;", ofFold("sums", i), i)
+			}
+			e.line("%s.each([&](int m, int n, Total x) { %s->put(m, n, x); });", ofFold("parts", i), ofFold("sums", i))
+		}
 	}
 	switch {
 	case e.splits():
@@ -290,6 +314,14 @@ func (e *contractSplitK) tileEpilogue(c *ir.Contract) {
 	e.line("if (at_m >= extent_m || at_n >= extent_n) continue;")
 	e.line("Total total[VECTOR];")
 	e.totalOf(c, alongN)
+	for i, f := range e.v.Sections[0].Folds[1:] {
+		name := ofFold("total", i+1)
+		e.line("Total %s[VECTOR];", name)
+		e.line("add_splits<1>(%s, &%s->at[sum_line][sum_at]);", name, ofFold("sums", i+1))
+		if e.place[f.Result] = name + "[v]"; e.lane == nil {
+			e.place[f.Result] = name + "[0]"
+		}
+	}
 	e.sumPlace(across.ranges, "at_"+across.name, row)
 	if !steady {
 		e.sumPlace(along.ranges, "at_"+along.name, row)
@@ -410,9 +442,9 @@ func smallShared(v *ir.Variant) int {
 	if h := haloOf(v); h != nil {
 		return haloShared(v, h, tile(s.TileM, c.A))
 	}
-	ring := s.Stages * (tile(s.TileM, c.A) + tile(s.TileN, c.B[0]))
+	ring := s.Stages * (tile(s.TileM, c.A) + len(c.B)*tile(s.TileN, c.B[0]))
 	if s.Run > 0 {
 		return ring + sumsOf(v)
 	}
-	return max(ring, sumsOf(v))
+	return max(ring, len(c.B)*sumsOf(v))
 }

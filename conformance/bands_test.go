@@ -15,13 +15,13 @@ import (
 
 // Short sums whose operands have rows that are no whole number of accesses, and are copied as they lie in memory.
 
-// drawnBands are such products: the sum along both operands or across one, rows that begin inside of others, batches, results
+// drawnBands are such products: the sum along both operands or across one, rows that begin inside of others, batches, two products of one operand, results
 // that lie across, and something behind them.
 func drawnBands(count int) (out []row) {
 	r := rand.New(rand.NewPCG(53, 0))
 	of := func(low, high int) int { return low + r.IntN(high-low+1) }
 	for n := range count {
-		k, columns, kind := of(17, 127), of(5, 140), n%6
+		k, columns, kind := of(17, 127), of(5, 140), n%8
 		if k%8 == 0 {
 			k--
 		}
@@ -37,6 +37,10 @@ func drawnBands(count int) (out []row) {
 			text = fmt.Sprintf("graph g(x: T[2, N, 3, %d], w: T[%d, %d], b: T[%d]) -> (y: R[2, N, 3, %d]) {\np = linear(x, w)\ny = %s }", k, columns, k, columns, columns, behind)
 		case 5:
 			text = fmt.Sprintf("graph g(x: T[N, %d], w: T[%d, %d], b: T[N]) -> (y: R[%d, N]) {\np = w @ transpose(x)\ny = %s }", k, columns, k, columns, behind)
+		case 6:
+			text = fmt.Sprintf("graph g(x: T[N, %d], w: T[%d, %d], v: T[%d, %d], b: T[%d]) -> (y: R[N, %d]) {\np = silu(linear(x, w)) * linear(x, v)\ny = %s }", k, columns, k, columns, k, columns, columns, behind)
+		case 7:
+			text = fmt.Sprintf("graph g(x: T[N, 3, %d], w: T[%d, %d], b: T[%d]) -> (y: R[N, 3, %d]) {\np = glu(x @ w)\ny = %s }", k, k, 2*columns, columns, columns, behind)
 		}
 		dtype := []string{"bf16", "f16"}[of(0, 1)]
 		result := dtype
@@ -101,7 +105,7 @@ func TestHalfSlicesOnGPU(t *testing.T) {
 }
 
 func isBand(v *ir.Variant) bool {
-	return v.Contract != nil && (v.Contract.A.Band != nil || len(v.Contract.B) == 1 && v.Contract.B[0].Band != nil)
+	return v.Contract != nil && (v.Contract.A.Band != nil || v.Contract.B[0].Band != nil)
 }
 
 // TestBands runs such products on a simulated device that looks for races and accesses outside of tensors.

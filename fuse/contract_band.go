@@ -1,8 +1,11 @@
 package fuse
 
 import (
+	"slices"
+
 	"github.com/fusec/fusec/fuse/algebra"
 	"github.com/fusec/fusec/fuse/forecast"
+	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
 
@@ -82,26 +85,83 @@ func bandShape(few *ir.Expr, depth int) splitShape {
 }
 
 // readBands makes bands of the sides whose elements would be copied one by one. It reports false where one can be none, or where
-// there is no such side and the columns are one tile.
+// there is no such side and the columns are one tile, or where right sides of several folds do not lie alike.
 func (lo splitKernel) readBands(c *ir.Contract, s splitShape) bool {
+	const access = forecast.AccessBytes / 2
 	some := s.stages > 1
-	for _, side := range []struct {
-		o    *ir.Operand
-		own  []*ir.Range
-		rows int
-	}{{&c.A, c.M, s.m}, {&c.B[0], c.N, s.n}} {
-		if side.o.Wide {
-			continue
+	read := func(o *ir.Operand, own []*ir.Range, rows int) bool {
+		if o.Wide {
+			return true
 		}
-		band, along := lo.bandOf(*side.o, side.own, c, side.rows)
+		band, along := lo.bandOf(*o, own, c, rows)
 		if band == nil || along && s.stages > 1 {
 			return false
 		}
-		side.o.Band, side.o.KLast, side.o.Pieces, side.o.Async = band, along, nil, false
-		const access = forecast.AccessBytes / 2
+		o.Band, o.KLast, o.Pieces, o.Async = band, along, nil, false
 		some = some || band.Skip != 0 || band.Pitch%access != 0
+		return true
+	}
+	if !read(&c.A, c.M, s.m) {
+		return false
+	}
+	for i := range c.B {
+		o, first := &c.B[i], &c.B[0]
+		if !read(o, c.N, s.n) || o.KLast != first.KLast || (o.Band == nil) != (first.Band == nil) || o.Band != nil && *o.Band != *first.Band {
+			return false
+		}
 	}
 	return some
+}
+
+// gateVariants are the variants with bands of two products with a common operand.
+func (lo splitKernel) gateVariants(c *ir.Contract) (out []*ir.Variant) {
+	if len(c.B) != 2 || !form.IsHalf(c.Type) {
+		return nil
+	}
+	of := *c
+	of.Unit = ir.HalfUnit
+	for _, choice := range lo.bandChoices(&of) {
+		if choice.m < choice.n || choice.m == choice.n && choice.partM > choice.partN {
+			continue // few rows of the common operand, and many of each of the others
+		}
+		choice.n = min(choice.n, bandWidest/2)
+		choice.partN = min(choice.n, bandPart)
+		for _, aligned := range []sides{bothSides, neitherSide} {
+			v := lo.gateVariant(of, choice, aligned)
+			if v == nil {
+				break
+			}
+			if out = append(out, v); !algebra.Assumes(v.Facts) {
+				break
+			}
+		}
+	}
+	return out
+}
+
+// gateVariant builds one such variant; nil where a side can be no band.
+func (lo splitKernel) gateVariant(c ir.Contract, s splitCandidate, aligned sides) *ir.Variant {
+	v := lo.contractBody(&c)
+	c.B = slices.Clone(c.B)
+	v.Contract = &c
+	v.Schedule = s.on(ir.Schedule{Mapping: ir.SplitKMapping, Vector: 1}, c.Unit)
+	for i, f := range v.Sections[0].Folds {
+		c.A.Value, c.B[i].Value = f.Body.Args[0], f.Body.Args[1]
+	}
+	needs := algebra.NewNeeds(lo.inside(ir.FullLevel), aligned != neitherSide)
+	lo.splitOperand(&c.A, c.M, v, &c, needs)
+	for i := range c.B {
+		lo.splitOperand(&c.B[i], c.N, v, &c, needs)
+	}
+	if !lo.readBands(&c, s.splitShape) {
+		return nil
+	}
+	lo.epilogueLanes(v, &c, needs)
+	storeSingly(v)
+	if v.When = algebra.And(s.when, needs.Condition()); needs.Condition() != nil {
+		v.Facts = needs.Facts
+	}
+	return v
 }
 
 // bandOf is how tiles of so many rows of a side lie in memory, and whether their lines go along the sum; nil where such a

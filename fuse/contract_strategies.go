@@ -37,7 +37,8 @@ func (lo productKernel) productVariants(reduce reducing) *productVariants {
 		return p
 	}
 	var rival *ir.Expr
-	if c := lo.splitProducts(lo.contraction(), lo.tileType); c != nil {
+	gates := lo.splitProducts(lo.contraction(), lo.tileType)
+	if c := gates; c != nil {
 		p.warpgroups, rival = warpgroupKernel{lo}.warpgroupVariants(*c)
 		p.warpgroupSplitK = warpgroupKernel{lo}.warpgroupSplitVariants(*c)
 		if c.Type != ir.F32 {
@@ -49,6 +50,9 @@ func (lo productKernel) productVariants(reduce reducing) *productVariants {
 	p.along, p.across = unitKernel{lo, reduce}.unitVariants()
 	p.packed, p.plain = gemvKernel{lo}.gemvVariants()
 	p.sliced, p.splitK, p.unaligned = splitKernel{lo}.splitVariants(rival)
+	if gates != nil && len(gates.B) > 1 && len(p.warpgroups) == 0 {
+		p.splitK = splitKernel{lo}.gateVariants(gates)
+	}
 	return p.precise()
 }
 
