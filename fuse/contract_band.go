@@ -21,6 +21,8 @@ const (
 	bandWidest   = 128 // most rows of the shorter side in a tile
 	bandHalved   = 128 // most columns with as many rows in a tile; with more columns tiles have half as many
 	bandStep     = 16  // columns of a step of tensor cores
+	bandTiles    = 64  // least such tiles that results fill: with fewer, tiles are small
+	bandFew      = 32  // least rows of the longer side for small tiles
 	bandBlocks   = 4   // blocks of a multiprocessor, of tiles of at most half as many rows as the widest
 	widestBlocks = 2   // those of other tiles
 )
@@ -62,11 +64,27 @@ func (lo splitKernel) bandChoices(c *ir.Contract) []splitCandidate {
 		return nil
 	}
 	depth := int(columns.Int+bandStep-1) / bandStep * bandStep
-	if lo.estimate(m) < lo.estimate(n) {
-		return []splitCandidate{{splitShape: bandShape(m, depth).transposed(), splits: 1, when: algebra.AtLeastSize(n, forecast.BandLeast), bands: true}}
+	few, many := n, m
+	turned := lo.estimate(m) < lo.estimate(n)
+	if turned {
+		few, many = m, n
 	}
-	return []splitCandidate{{splitShape: bandShape(n, depth), splits: 1, when: algebra.AtLeastSize(m, forecast.BandLeast), bands: true}}
+	large := bandShape(few, depth)
+	if turned {
+		large = large.transposed()
+	}
+	small := smallBand
+	small.k = depth
+	points := ir.Simplify(ir.Apply(ir.OpMul, algebra.Product(c.Batch), ir.Apply(ir.OpMul, m, n)), ir.Facts{})
+	fills := algebra.And(algebra.AtLeastSize(many, forecast.BandLeast), algebra.AtLeastSize(points, int64(bandTiles*large.m*large.n)))
+	return []splitCandidate{
+		{splitShape: large, splits: 1, when: fills, bands: true},
+		{splitShape: small, splits: 1, when: algebra.AtLeastSize(many, bandFew), bands: true},
+	}
 }
+
+// smallBand is a tile of products with too few results for larger ones.
+var smallBand = splitShape{m: 32, n: 32, partM: 16, partN: 16, stages: 1, blocks: 8}
 
 // bandShape is a tile of many rows of one side, and of all rows of the other where these are few.
 func bandShape(few *ir.Expr, depth int) splitShape {
@@ -125,7 +143,7 @@ func (lo splitKernel) gateVariants(c *ir.Contract) (out []*ir.Variant) {
 			continue // few rows of the common operand, and many of each of the others
 		}
 		choice.n = min(choice.n, bandWidest/2)
-		choice.partN = min(choice.n, bandPart)
+		choice.partN, choice.blocks = min(choice.n, choice.partM), widestBlocks
 		for _, aligned := range []sides{bothSides, neitherSide} {
 			v := lo.gateVariant(of, choice, aligned)
 			if v == nil {

@@ -38,7 +38,8 @@ template <typename T, int M, int N> struct BandParts : HalfParts<T, M, N> {
 
     template <class A, class B> DEVICE void step(const A &a, const B &b) {
         const int m = Halves::first_m(), n = Halves::first_n();
-#pragma unroll
+        constexpr int TOGETHER = TILE_K <= 64 ? TILE_K / 16 : 2; // steps whose operands registers hold
+#pragma unroll TOGETHER
         for (int k = 0; k < TILE_K; k += 16) {
             unsigned x[FRAGMENTS_M][4], y[FRAGMENTS_N / 2][4];
 #pragma unroll

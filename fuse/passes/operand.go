@@ -17,68 +17,25 @@ func separateOperands(g *ir.Graph) {
 	if !mayAddKernels(g) {
 		return
 	}
-	c := &converting{g: g, sizes: algebra.DefaultSizes(g), streams: productsOfStreams(g)}
-	insertBefore(g, c.separate)
-}
-
-// convertedProduct is a product worth operands of 16 bits that are made of bytes or f32: with fewer rows of the other side,
-// tiles convert them as fast as memory takes them back.
-var convertedProduct = largeProduct{rows: 256, depth: 64, work: 1 << 28}
-
-// converting is a graph whose products get operands of 16 bits.
-type converting struct {
-	g       *ir.Graph
-	sizes   map[string]int64
-	streams map[*ir.Value]bool // products of streams, which take all their operands in one type
-}
-
-// productsOfStreams are the products of streams and of chains.
-func productsOfStreams(g *ir.Graph) map[*ir.Value]bool {
-	out := form.InStreams(g)
-	if g.Numerics != ir.Strict {
-		for _, s := range form.NewRecogniser(g).Streams() {
-			out[s.Out], out[s.Score.From] = true, true
+	sizes := algebra.DefaultSizes(g)
+	insertBefore(g, func(v *ir.Value) []*ir.Value {
+		if !form.IsTileProduct(v) {
+			return nil
 		}
-	}
-	return out
-}
-
-// worth reports whether a product of two sides is worth operands made of bytes or f32, and when it is; nil for always.
-func (c *converting) worth(v *ir.Value, a, b *ir.Expr) (when *ir.Expr, ok bool) {
-	if c.streams[v] || c.g.Numerics != ir.Fast || !sameHalves(a, b) || form.ReadsThroughWindow(v) || !convertedProduct.holds(v, a, b, c.sizes) {
-		return nil, false
-	}
-	return convertedProduct.at(v, a, b), true
+		return separate(g, v, sizes)
+	})
 }
 
 // separate moves the computed sides of a product to new values, and returns these.
-func (c *converting) separate(v *ir.Value) (made []*ir.Value) {
-	if v.Reduce == nil || v.Reduce.Op != ir.Sum {
-		return nil
-	}
-	g := c.g
+func separate(g *ir.Graph, v *ir.Value, sizes map[string]int64) (made []*ir.Value) {
 	a, b := form.SidesOf(v)
 	if a == nil || b == nil {
 		return nil
 	}
-	converted := false
-	if !form.IsTileProduct(v) {
-		when, worth := c.worth(v, a, b)
-		if converted = worth; !worth {
-			return nil
-		}
-		if when != nil {
-			g.For = ir.Join(ir.OpOr, g.For, when)
-		}
-	}
 	body := v.Body
 	for _, side := range []**ir.Expr{&a, &b} {
-		if computedOperand(v, *side, converted) && !unpackedForFew(v, *side, c.sizes) {
-			lay := operandValue
-			if converted {
-				lay = operandInOrder
-			}
-			value, load := lay(g, v, form.WithoutWidening(*side))
+		if computedOperand(v, *side) && !unpackedForFew(v, *side, sizes) {
+			value, load := operandValue(g, v, form.WithoutWidening(*side))
 			*side, made = ir.Cast(load, (*side).Type).At((*side).Span), append(made, value)
 		}
 	}
@@ -134,22 +91,11 @@ func operandOver(g *ir.Graph, v *ir.Value, inner *ir.Expr, ranges []*ir.Range) (
 	return value, ir.Load(value, ir.Indices(ranges), nil).At(inner.Span)
 }
 
-// sameHalves reports whether both sides of a product have values of one 16-bit type, not converted from one 8-bit type that tensor
-// cores multiply as it is.
-func sameHalves(a, b *ir.Expr) bool {
-	t := form.WithoutWidening(a).Type
-	if !form.IsHalf(t) || form.WithoutWidening(b).Type != t {
-		return false
-	}
-	x, y := byteValue(a).Type, byteValue(b).Type
-	return x != y || !form.ByteTile(x) || !x.IsFloat()
-}
-
-// computedOperand reports whether a factor of a product is computed from tensors, with converted only converted perhaps, and has
-// a 16-bit value, and the other side has enough rows for tiles.
-func computedOperand(v *ir.Value, factor *ir.Expr, converted bool) bool {
+// computedOperand reports whether a factor of a product is computed from tensors and has a 16-bit value,
+// and the other side has enough rows for tiles.
+func computedOperand(v *ir.Value, factor *ir.Expr) bool {
 	factor = form.WithoutWidening(factor)
-	if factor.Op == ir.OpLoad || !form.IsHalf(factor.Type) || !converted && (form.PlainLoad(factor) || !form.Halves(factor)) {
+	if form.PlainLoad(factor) || !form.IsHalf(factor.Type) || !form.Halves(factor) {
 		return false
 	}
 	for _, l := range ir.Loads(factor) {
