@@ -396,7 +396,7 @@ func smallPreludes(_ *ir.Kernel, v *ir.Variant) string {
 		texts = []string{"integer_tiles", "small_tiles"}
 	}
 	if hasBands(v.Contract) {
-		texts = append(texts, "bands")
+		texts = append(texts, "bands", "band_parts")
 	}
 	if v.Contract.Slices != nil {
 		texts = append(texts, "fresh", "last_block", "slices")

@@ -84,6 +84,45 @@ func drawnSlices(count int) (out []row) {
 	return out
 }
 
+// drawnBandChains are two layers, the first of which has short rows.
+func drawnBandChains(count int) (out []row) {
+	r := rand.New(rand.NewPCG(61, 0))
+	of := func(low, high int) int { return low + r.IntN(high-low+1) }
+	for n := range count {
+		k, hidden, columns := of(17, 63), 8*of(2, 20), 8*of(2, 8)
+		if k%8 == 0 {
+			k--
+		}
+		first := []string{"linear(x, w)", "linear(x, w)", "x @ transpose(w)"}[n%3]
+		between := []string{"relu", "gelu", "tanh"}[of(0, 2)]
+		lead := []string{"N", "2, N, 3"}[n%2]
+		text := fmt.Sprintf("@bench(N=200000) graph g(x: T[%s, %d], w: T[%d, %d], v: T[%d, %d]) -> (y: T[%s, %d]) {\ny = linear(%s(%s), v) }", lead, k, hidden, k, columns, hidden, lead, columns, between, first)
+		text = strings.ReplaceAll(text, "T[", []string{"bf16[", "f16["}[of(0, 1)])
+		out = append(out, row{name: fmt.Sprint(n), src: text, sizes: [][]int64{{int64(of(1, 60))}, {int64(of(129, 300))}}})
+	}
+	return out
+}
+
+func isBandChain(v *ir.Variant) bool {
+	return v.Attend != nil && (v.Attend.Q.Band != nil || v.Attend.K.Band != nil)
+}
+
+// TestBandChains runs such layers on a simulated device that looks for races and accesses outside of tensors.
+func TestBandChains(t *testing.T) {
+	t.Parallel()
+	drawn := 3
+	if inFull() {
+		drawn = 9
+	}
+	dev := openSimulated(t, simtest.Config{Arch: "sm_90a", Order: simtest.Order{Races: true}})
+	require.GreaterOrEqual(t, forVariants(t, dev, isBandChain, drawnBandChains(drawn)), drawn)
+}
+
+func TestBandChainsOnGPU(t *testing.T) {
+	mustEnd(t)
+	require.GreaterOrEqual(t, forVariants(t, openGPU(t, runtime.Options{}), isBandChain, drawnBandChains(9)), 9)
+}
+
 func isHalfSlice(v *ir.Variant) bool {
 	return v.Contract != nil && v.Contract.Slices != nil && v.Contract.Unit == ir.HalfUnit
 }

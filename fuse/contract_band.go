@@ -111,7 +111,7 @@ func (lo splitKernel) readBands(c *ir.Contract, s splitShape) bool {
 		if o.Wide {
 			return true
 		}
-		band, along := lo.bandOf(*o, own, c, rows)
+		band, along := lo.bandOf(*o, c.Type, own, lo.columns(), c.Batch, rows)
 		if band == nil || along && s.stages > 1 {
 			return false
 		}
@@ -184,16 +184,16 @@ func (lo splitKernel) gateVariant(c ir.Contract, s splitCandidate, aligned sides
 
 // bandOf is how tiles of so many rows of a side lie in memory, and whether their lines go along the sum; nil where such a
 // tile is no run of memory, or does not begin at an access of which the place is known.
-func (lo splitKernel) bandOf(o ir.Operand, own []*ir.Range, c *ir.Contract, rows int) (band *ir.Band, alongSum bool) {
-	read := storedRead(o.Value, c.Type)
+func (lo *kernel) bandOf(o ir.Operand, t ir.DType, own, columns, batch []*ir.Range, rows int) (band *ir.Band, alongSum bool) {
+	read := storedRead(o.Value, t)
 	if read == nil || read.Guard != nil {
 		return nil, false
 	}
-	a, ok := lo.affine(read.Args[0], [][]*ir.Range{own, lo.columns()}, c.Batch)
+	a, ok := lo.affine(read.Args[0], [][]*ir.Range{own, columns}, batch)
 	if !ok || a.start.Op != ir.OpConst {
 		return nil, false
 	}
-	access := int64(forecast.AccessBytes / c.Type.Size())
+	access := int64(forecast.AccessBytes / t.Size())
 	for _, stride := range a.otherStrides {
 		if !ir.Multiple(stride, access, lo.facts) {
 			return nil, false
@@ -201,7 +201,7 @@ func (lo splitKernel) bandOf(o ir.Operand, own []*ir.Range, c *ir.Contract, rows
 	}
 	lines, width, most := a.strides[1], algebra.Product(own), int64(rows)
 	if alongSum = a.strides[1].IsConst(1); alongSum {
-		lines, width, most = a.strides[0], algebra.Product(lo.columns()), forecast.LongBand
+		lines, width, most = a.strides[0], algebra.Product(columns), forecast.LongBand
 	} else if !a.strides[0].IsConst(1) {
 		return nil, false
 	}
