@@ -21,7 +21,7 @@ func drawnBands(count int) (out []row) {
 	r := rand.New(rand.NewPCG(53, 0))
 	of := func(low, high int) int { return low + r.IntN(high-low+1) }
 	for n := range count {
-		k, columns, kind := of(17, 127), of(5, 140), n%8
+		k, columns, kind := of(17, 127), of(8, 140), n%8
 		if k%8 == 0 {
 			k--
 		}

@@ -22,6 +22,7 @@ const (
 	bandHalved   = 128 // most columns with as many rows in a tile; with more columns tiles have half as many
 	bandStep     = 16  // columns of a step of tensor cores
 	bandTiles    = 64  // least such tiles that results fill: with fewer, tiles are small
+	bandLeast    = 8   // least rows of the shorter side: loops read the longer one as fast for fewer
 	bandFew      = 32  // least rows of the longer side for small tiles
 	bandBlocks   = 4   // blocks of a multiprocessor, of tiles of at most half as many rows as the widest
 	widestBlocks = 2   // those of other tiles
@@ -75,11 +76,12 @@ func (lo splitKernel) bandChoices(c *ir.Contract) []splitCandidate {
 	}
 	small := smallBand
 	small.k = depth
+	enough := algebra.AtLeastSize(few, bandLeast)
 	points := ir.Simplify(ir.Apply(ir.OpMul, algebra.Product(c.Batch), ir.Apply(ir.OpMul, m, n)), ir.Facts{})
 	fills := algebra.And(algebra.AtLeastSize(many, forecast.BandLeast), algebra.AtLeastSize(points, int64(bandTiles*large.m*large.n)))
 	return []splitCandidate{
-		{splitShape: large, splits: 1, when: fills, bands: true},
-		{splitShape: small, splits: 1, when: algebra.AtLeastSize(many, bandFew), bands: true},
+		{splitShape: large, splits: 1, when: algebra.And(enough, fills), bands: true},
+		{splitShape: small, splits: 1, when: algebra.And(enough, algebra.AtLeastSize(many, bandFew)), bands: true},
 	}
 }
 
