@@ -103,7 +103,7 @@ func (lo splitKernel) longEnough(variants []*ir.Variant, c *ir.Contract) []*ir.V
 		return variants
 	}
 	enough := ir.Simplify(ir.Apply(ir.OpOr, algebra.OrTrue(algebra.AtLeastSize(work, singleWork)), tiles), ir.Facts{})
-	single := func(o ir.Operand) bool { return directRead(o.Value) != nil && !o.Wide && o.Band == nil }
+	single := func(o ir.Operand) bool { return directRead(o.Value) != nil && !o.Wide }
 	return slices.DeleteFunc(variants, func(v *ir.Variant) bool {
 		if !single(v.Contract.A) && !single(v.Contract.B[0]) {
 			return false

@@ -7,11 +7,14 @@ import (
 )
 
 // Operands that a program converts to 16 bits, from bytes or from f32, are read in a type that is not that of tiles. The tensor copy engine
-// would copy them as they are, so that such a product goes through mma.sync, whose tiles convert each element again.
+// would copy them as they are. So threads multiply such operands in f32, or tiles of mma.sync convert each element again.
 
-// convertedProduct is a product worth operands of 16 bits that are made of bytes or f32: with fewer rows of the other side,
-// tiles convert them as fast as memory takes them back.
-var convertedProduct = largeProduct{rows: 256, depth: 64, work: 1 << 28}
+// Products worth operands of 16 bits that are made of bytes or f32. With fewer rows of the other side threads multiply them as they are
+// as fast as memory takes them back, or tensor cores where the other side is in 16 bits already.
+var (
+	convertedProduct     = largeProduct{rows: 128, depth: 64, work: 1 << 28}
+	halfConvertedProduct = largeProduct{rows: 256, depth: 64, work: 1 << 28}
+)
 
 // convertOperands gives operands of 16-bit products that are converted to these values of their own, in the order in which they are
 // read. If sizes are symbols, the default sizes decide; the graph then records for which sizes it was rewritten.
@@ -45,10 +48,17 @@ func (c *converting) separate(v *ir.Value) (made []*ir.Value) {
 		return nil
 	}
 	a, b := form.SidesOf(v)
-	if a == nil || b == nil || !sameHalves(a, b) || !convertedProduct.holds(v, a, b, c.sizes) {
+	if a == nil || b == nil || !sameHalves(a, b) {
 		return nil
 	}
-	when, body := convertedProduct.at(v, a, b), v.Body
+	worth := convertedProduct
+	if form.Halves(a) || form.Halves(b) {
+		worth = halfConvertedProduct
+	}
+	if !worth.holds(v, a, b, c.sizes) {
+		return nil
+	}
+	when, body := worth.at(v, a, b), v.Body
 	for _, side := range []**ir.Expr{&a, &b} {
 		if convertedOperand(v, *side) && !unpackedForFew(v, *side, c.sizes) {
 			value, load := operandInOrder(c.g, v, form.WithoutWidening(*side))
