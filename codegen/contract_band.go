@@ -25,17 +25,6 @@ func (e *contractSplitK) tileText(rows string, o ir.Operand) string {
 	return fmt.Sprintf("BandTile<Element, %t, %s, %d, %d, %d>", o.KLast, columns, o.Band.Pitch, o.Band.Skip, bandLength(o, tile, e.v.Schedule.TileK))
 }
 
-// bandLength is the elements of shared memory for a band: whole accesses, from the one in which the first line begins
-// to the end of the last line.
-func bandLength(o ir.Operand, rows, columns int) int {
-	const access = 8
-	lines, beyond := rows, 0
-	if !o.KLast { // a line may be shorter than the tile, which reads on in the next one
-		lines, beyond = columns, max(0, rows-o.Band.Pitch)
-	}
-	return (o.Band.Skip + lines*o.Band.Pitch + beyond + access - 1) / access * access
-}
-
 // bandCopies writes the copies of a tile that is a band, up to its last element.
 func (s *side) bandCopies() {
 	e, band := s.e, s.o.Band
