@@ -152,6 +152,10 @@ func (e *attendEmitter) attendUses(a *ir.Attend) []*ir.Expr {
 // outside. A wide operand is copied asynchronously until the next barrier, any other goes through
 // registers. Neighbouring threads copy neighbours in memory.
 func (e *attendEmitter) fetchPanel(p panel) {
+	if p.o.Band != nil {
+		e.fetchBand(p)
+		return
+	}
 	e.open("auto fetch_%s = [&](%s &panel, INDEX origin)", p.name, p.class)
 	e.line("constexpr int ROWS = %[1]s::LINES, PER_ROW = %[1]s::PER_LINE;", p.class)
 	e.line("#pragma unroll")

@@ -21,8 +21,8 @@ func (e *attendEmitter) chainKernel() {
 	}
 	e.attendPosition(a)
 	e.line("extern __shared__ __align__(16) unsigned char tiles[];")
-	e.line("using Queries = Panel<Half, TILE_M, TILE_K>;")
-	e.line("using Keys = Panel<Half, TILE_N, TILE_K>;")
+	e.line("using Queries = %s;", e.chainPanel("TILE_M", e.v.Schedule.TileM, a, a.Q))
+	e.line("using Keys = %s;", e.chainPanel("TILE_N", e.v.Schedule.TileN, a, a.K))
 	e.productCount(a)
 	e.line("Queries *const queries = reinterpret_cast<Queries *>(tiles);")
 	e.line("Keys *const keys = reinterpret_cast<Keys *>(tiles + PRODUCTS * sizeof(Queries)); // two stages, of each product a tile")
@@ -40,6 +40,27 @@ func (e *attendEmitter) chainKernel() {
 	e.weightFunctions(a)
 	e.chainLoop(a)
 	e.attendEpilogue(a)
+}
+
+// chainPanel is the type of a panel of queries or keys.
+func (e *attendEmitter) chainPanel(rows string, n int, a *ir.Attend, o ir.Operand) string {
+	if o.Band == nil {
+		return fmt.Sprintf("Panel<Half, %s, TILE_K>", rows)
+	}
+	depth := product(extents(a.Depth)).Int
+	return fmt.Sprintf("BandPanel<Half, %s, TILE_K, %d, %d, %d, %d>", rows, depth, o.Band.Pitch, o.Band.Skip, bandLength(o, n, e.v.Schedule.TileK))
+}
+
+// fetchBand writes a function that copies a panel which is a run of memory.
+func (e *attendEmitter) fetchBand(p panel) {
+	read := e.operandRead(p.o.Value)
+	e.open("auto fetch_%s = [&](%s &panel, INDEX origin)", p.name, p.class)
+	e.line("const INDEX none = 0;")
+	e.take(p.rows, "origin", read.Args[0])
+	e.take(p.lanes, "none", read.Args[0])
+	e.line("const int band = %d + ((int)min(extent_%[2]s - origin, (INDEX)%[3]s::LINES) - 1) * %[4]d + extent_%[5]s;", p.o.Band.Skip, p.row, p.class, p.o.Band.Pitch, p.lane)
+	e.noted(read.Span, "panel.copy(%s + (%s - %d), band);", e.args[read.Arg], e.s.Expr(read.Args[0]), p.o.Band.Skip)
+	e.closeWith(";")
 }
 
 // productCount writes how many products there are, and how many arrays hold their scores. For two sums there are
@@ -226,5 +247,9 @@ func (e *attendEmitter) wholeOrPart(a *ir.Attend, whole, part func(name string))
 }
 
 func chainTilePreludes(k *ir.Kernel, v *ir.Variant) string {
-	return attendTilePreludes(k, v) + skeleton.Text("chain_mma")
+	text := attendTilePreludes(k, v) + skeleton.Text("chain_mma")
+	if v.Attend.Q.Band != nil || v.Attend.K.Band != nil {
+		text += skeleton.Text("bands", "band_panel")
+	}
+	return text
 }

@@ -2,6 +2,7 @@ package codegen
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/fusec/fusec/codegen/spell"
 	"github.com/fusec/fusec/ir"
@@ -25,7 +26,7 @@ type side struct {
 func (s *side) write() {
 	e := s.e
 	byRow := s.o.Window != nil && s.o.Window.ByRow
-	if !byRow {
+	if !byRow && s.o.Band == nil {
 		e.line("constexpr int PIECES_%s = TILE_%s * TILE_K / %d, TURNS_%s = (PIECES_%s + THREADS - 1) / THREADS;", s.upper(), s.rowUpper(), s.length(), s.upper(), s.upper())
 	}
 	if s.o.Pieces != nil {
@@ -40,6 +41,8 @@ func (s *side) write() {
 		s.turns(func() { s.loads("[turn]") })
 	case byRow:
 		s.windowByRow()
+	case s.o.Band != nil:
+		s.bandCopies()
 	case s.o.Window != nil:
 		s.windowCopies()
 	case s.o.Wide || s.o.Async:
@@ -50,7 +53,7 @@ func (s *side) write() {
 	switch {
 	case s.o.Pieces != nil:
 		s.turns(s.computePiece)
-	case !s.o.Wide && !s.o.Async:
+	case !s.o.Wide && !s.o.Async && s.o.Band == nil:
 		s.turns(s.computeElement)
 	}
 	e.closeWith(";")
@@ -67,7 +70,7 @@ func (s *side) length() int {
 	return 1
 }
 
-func (s *side) upper() string { return map[string]string{"a": "A", "b": "B"}[s.name] }
+func (s *side) upper() string { return strings.ToUpper(s.name) }
 
 func (s *side) rowUpper() string { return map[string]string{"m": "M", "n": "N"}[s.row] }
 

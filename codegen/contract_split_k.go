@@ -2,7 +2,6 @@ package codegen
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/fusec/fusec/codegen/skeleton"
@@ -48,23 +47,36 @@ func (e *contractSplitK) kernel() {
 		e.line("const INDEX block = blockIdx.x;")
 	}
 	e.splitPosition(c)
-	e.line("using TileA = OperandTile<Element, TILE_M, %t, %d>;", kInner(c, c.A), padding(c, c.A))
-	e.line("using TileB = OperandTile<Element, TILE_N, %t, %d>;", kInner(c, c.B[0]), padding(c, c.B[0]))
+	e.line("using TileA = %s;", e.tileText("TILE_M", c.A))
+	e.line("using TileB = %s;", e.tileText("TILE_N", c.B[0]))
 	e.line("extern __shared__ __align__(16) unsigned char tiles[];")
 	e.line("TileA *const tile_a = reinterpret_cast<TileA *>(tiles);")
 	e.line("TileB *const tile_b = reinterpret_cast<TileB *>(tiles + STAGES * sizeof(TileA));")
 	a := &side{e: &e.contractEmitter, name: "a", row: "m", tile: "TileA", own: c.M, o: c.A, element: c.Type, turned: true}
-	b := &side{e: &e.contractEmitter, name: "b", row: "n", tile: "TileB", own: c.N, o: c.B[0], element: c.Type, turned: true}
 	a.write()
-	b.write()
-	e.line("using Parts = %s;", partsOf[c.Unit])
-	e.line("Parts parts;")
+	sides := []*side{a}
+	for i, o := range c.B {
+		if i > 0 {
+			e.line("TileB *const tile_%s = tile_b + %d * STAGES;", rightName(i), i)
+		}
+		b := &side{e: &e.contractEmitter, name: rightName(i), row: "n", tile: "TileB", own: c.N, o: o, element: c.Type, turned: true}
+		b.write()
+		sides = append(sides, b)
+	}
+	parts := partsOf[c.Unit]
+	if hasBands(c) {
+		parts = "BandParts<Element, PART_M, PART_N>"
+	}
+	e.line("using Parts = %s;", parts)
+	for i := range c.B {
+		e.line("Parts %s;", ofFold("parts", i))
+	}
 	if e.v.Schedule.Run > 0 { // the stages and the totals are in use at the same time
 		e.line("unsigned char *const after_tiles = tiles + STAGES * (sizeof(TileA) + sizeof(TileB));")
 		e.line("Total *const totals = reinterpret_cast<Total *>(after_tiles);")
 		e.line("Parts::clear(totals);")
 	}
-	e.tileLoop(a, b)
+	e.tileLoop(sides...)
 	e.tileEpilogue(c)
 }
 
@@ -135,7 +147,7 @@ func (e *contractSplitK) tapExtents(c *ir.Contract) {
 // run of columns are added to those of the runs before, which are in shared memory.
 func (e *contractSplitK) tileLoop(sides ...*side) {
 	if e.v.Schedule.Stages == 1 {
-		e.singleTile()
+		e.singleTile(sides)
 		return
 	}
 	meet := e.firstTaps(sides)
@@ -180,18 +192,28 @@ func (e *contractSplitK) tileLoop(sides ...*side) {
 `)
 }
 
+// ofFold is the name of something that each fold of a product has.
+func ofFold(name string, i int) string {
+	if i == 0 {
+		return name
+	}
+	return fmt.Sprintf("%s_%d", name, i+1)
+}
+
 // singleTile multiplies all columns in one tile.
-func (e *contractSplitK) singleTile() {
-	e.b.WriteString(`    fetch_a(0, begin_k, false);
-    fetch_b(0, begin_k, false);
-    put_a(0, begin_k, false);
-    put_b(0, begin_k, false);
-    pieces_commit();
-    pieces_wait<0>();
-    __syncthreads();
-    parts.step(tile_a[0], tile_b[0]);
-    __syncthreads();
-`)
+func (e *contractSplitK) singleTile(sides []*side) {
+	for _, call := range []string{"fetch", "put"} {
+		for _, s := range sides {
+			e.line("%s_%s(0, begin_k, false);", call, s.name)
+		}
+	}
+	e.line("pieces_commit();")
+	e.line("pieces_wait<0>();")
+	e.line("__syncthreads();")
+	for i, b := range sides[1:] {
+		e.line("%s.step(tile_a[0], tile_%s[0]);", ofFold("parts", i), b.name)
+	}
+	e.line("__syncthreads();")
 }
 
 // tileSteps writes the loop over the tiles from one column to another; whole says whether the tiles that
@@ -217,113 +239,6 @@ func (e *contractSplitK) tileSteps(from, to, whole, any string) {
         stage = stage == STAGES - 1 ? 0 : stage + 1;
     }
 `))
-}
-
-// epilogueSide is one side of a tile of sums: its name, its ranges, and its places in the tile.
-type epilogueSide struct {
-	name   string
-	ranges []*ir.Range
-	tile   int
-}
-
-// tileEpilogue writes the epilogue, VECTOR neighbours of a result at a time.
-func (e *contractSplitK) tileEpilogue(c *ir.Contract) {
-	e.epilogueLane(c)
-	alongN := e.lane == nil || slices.Contains(c.N, e.lane)
-	f, row, parts := productFold(e.v), e.v.Sections[1], max(1, e.v.Schedule.Cluster)
-	e.line("using Sums = SumTile<Total, %t>;", alongN)
-	if e.v.Schedule.Run == 0 {
-		e.line("Sums *const sums = reinterpret_cast<Sums *>(tiles);")
-		e.line("parts.each([&](int m, int n, Total x) { sums->put(m, n, x); });")
-	}
-	switch {
-	case e.splits():
-		e.line("cluster_arrive();")
-		e.line("cluster_wait();")
-	case c.Slices != nil:
-		sums, count := "sums->at[0]", "sizeof(Sums) / sizeof(Total)"
-		if e.v.Schedule.Run > 0 {
-			sums, count = "totals", "TILE_M * TILE_N"
-		}
-		e.line("if (!add_slices<%s>(%s, reinterpret_cast<Total *>(%s), %s, block, slice, slices)) return;", count, sums, e.workspace, e.counters)
-	default:
-		e.line("__syncthreads();")
-	}
-	if c.Symmetric {
-		e.line("const INDEX straight_m = origin_m, straight_n = origin_n;")
-		e.line("#pragma unroll 1")
-		e.open("for (int mirrored = 0; mirrored < (straight_m == straight_n ? 1 : 2); ++mirrored)")
-		e.line("const INDEX origin_m = mirrored ? straight_n : straight_m, origin_n = mirrored ? straight_m : straight_n;")
-	}
-	part := ""
-	if e.splits() {
-		part = "(turn * CLUSTER + split)"
-	} else {
-		part = "turn"
-	}
-	along, across := epilogueSide{"n", c.N, e.v.Schedule.TileN}, epilogueSide{"m", c.M, e.v.Schedule.TileM}
-	if !alongN {
-		along, across = across, along
-	}
-	// If one turn of all threads covers whole lines, a thread keeps its place along the lines.
-	steady := len(along.ranges) > 1 && e.v.Schedule.Threads%(along.tile/max(1, e.v.Schedule.Vector)) == 0
-	e.line("constexpr int CHUNKS = TILE_M * TILE_N / VECTOR, TURN = THREADS * %d;", parts)
-	if steady {
-		e.line("const int sum_at = threadIdx.x %% (Sums::WIDTH / VECTOR) * VECTOR;")
-		e.line("const INDEX at_%s = origin_%s + sum_at;", along.name, along.name)
-		e.sumPlace(along.ranges, "at_"+along.name, row)
-	}
-	e.line("#pragma unroll 2")
-	e.open("for (int turn = 0; turn < (CHUNKS + TURN - 1) / TURN; ++turn)")
-	e.line("const int chunk = %s * THREADS + threadIdx.x;", part)
-	e.line("if (CHUNKS %% TURN != 0 && chunk >= CHUNKS) break;")
-	e.line("const int sum_line = chunk / (Sums::WIDTH / VECTOR);")
-	e.line("const INDEX at_%s = origin_%s + sum_line;", across.name, across.name)
-	if !steady {
-		e.line("const int sum_at = chunk %% (Sums::WIDTH / VECTOR) * VECTOR;")
-		e.line("const INDEX at_%s = origin_%s + sum_at;", along.name, along.name)
-	}
-	e.line("if (at_m >= extent_m || at_n >= extent_n) continue;")
-	e.line("Total total[VECTOR];")
-	e.totalOf(c, alongN)
-	e.sumPlace(across.ranges, "at_"+across.name, row)
-	if !steady {
-		e.sumPlace(along.ranges, "at_"+along.name, row)
-	}
-	e.storeSums(f, row)
-	e.close()
-	if c.Symmetric {
-		e.close()
-	}
-	if e.splits() {
-		e.line("cluster_arrive(); // no block leaves while another reads its sums")
-		e.line("cluster_wait();")
-	}
-}
-
-// totalOf writes how neighbouring results get their sums. The mirrored tile's are those of the transposed one.
-func (e *contractSplitK) totalOf(c *ir.Contract, alongN bool) {
-	parts := max(1, e.v.Schedule.Cluster)
-	straight, mirrored := fmt.Sprintf("add_splits<%d>(total, &sums->at[sum_line][sum_at]);", parts), "for (int v = 0; v < VECTOR; ++v) total[v] = sums->at[sum_at + v][sum_line];"
-	if e.v.Schedule.Run > 0 {
-		totals := func(alongN bool) string {
-			if alongN {
-				return fmt.Sprintf("add_totals<%d, true, Parts>(total, totals, sum_line, sum_at);", parts)
-			}
-			return fmt.Sprintf("add_totals<%d, false, Parts>(total, totals, sum_at, sum_line);", parts)
-		}
-		straight, mirrored = totals(alongN), totals(!alongN)
-	}
-	if !c.Symmetric {
-		e.line("%s", straight)
-		return
-	}
-	e.open("if (mirrored)")
-	e.line("%s", mirrored)
-	e.close()
-	e.open("else")
-	e.line("%s", straight)
-	e.close()
 }
 
 // smallGrid is the number of blocks: splits of the tiles, in every batch.
@@ -359,6 +274,9 @@ func smallPreludes(_ *ir.Kernel, v *ir.Variant) string {
 	case ir.IntegerUnit:
 		texts = []string{"integer_tiles", "small_tiles"}
 	}
+	if hasBands(v.Contract) {
+		texts = append(texts, "bands", "band_parts")
+	}
 	if v.Contract.Slices != nil {
 		texts = append(texts, "fresh", "last_block", "slices")
 	}
@@ -392,6 +310,9 @@ func smallDefines(v *ir.Variant) string {
 func smallShared(v *ir.Variant) int {
 	s, c := v.Schedule, v.Contract
 	tile := func(rows int, o ir.Operand) int {
+		if o.Band != nil {
+			return bandLength(o, rows, s.TileK) * c.Type.Size()
+		}
 		if kInner(c, o) {
 			return rows * (s.TileK + padding(c, o)) * c.Type.Size()
 		}
@@ -400,9 +321,9 @@ func smallShared(v *ir.Variant) int {
 	if h := haloOf(v); h != nil {
 		return haloShared(v, h, tile(s.TileM, c.A))
 	}
-	ring := s.Stages * (tile(s.TileM, c.A) + tile(s.TileN, c.B[0]))
+	ring := s.Stages * (tile(s.TileM, c.A) + len(c.B)*tile(s.TileN, c.B[0]))
 	if s.Run > 0 {
 		return ring + sumsOf(v)
 	}
-	return max(ring, sumsOf(v))
+	return max(ring, len(c.B)*sumsOf(v))
 }

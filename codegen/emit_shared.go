@@ -25,3 +25,14 @@ func stagedBytes(v *ir.Variant) int {
 	}
 	return bytes
 }
+
+// bandLength is the elements of shared memory for a band: whole accesses, from the one in which the first line begins
+// to the end of the last line.
+func bandLength(o ir.Operand, rows, columns int) int {
+	const access = 8
+	lines, beyond := rows, 0
+	if !o.KLast { // a line may be shorter than the tile, which reads on in the next one
+		lines, beyond = columns, max(0, rows-o.Band.Pitch)
+	}
+	return (o.Band.Skip + lines*o.Band.Pitch + beyond + access - 1) / access * access
+}

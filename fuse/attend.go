@@ -113,6 +113,7 @@ func (lo attendKernel) attendVariant(a ir.Attend, depth, width int, wide bool) (
 		any = any || o.Q.Wide || o.K.Wide
 	}
 	if s := lo.attendSchedule(&a, depth); lo.r.stream.Chained {
+		lo.chainBands(&a, s)
 		v = lo.chainBody(&a, s, needs.Facts)
 	} else {
 		v = lo.attendBody(&a, s, needs.Facts)

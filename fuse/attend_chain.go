@@ -29,6 +29,26 @@ func (lo attendKernel) chainBody(a *ir.Attend, s ir.Schedule, known ir.Facts) *i
 	return v
 }
 
+// chainBands makes bands of the queries and keys of a chain of one product that lie in short rows, and would be copied one by one.
+func (lo attendKernel) chainBands(a *ir.Attend, s ir.Schedule) {
+	if depth := algebra.Product(a.Depth); len(a.Others) > 0 || a.ValueIn > 0 || a.Also != nil || a.Parts > 0 || depth.Op != ir.OpConst {
+		return
+	}
+	for _, side := range []struct {
+		o    *ir.Operand
+		own  []*ir.Range
+		rows int
+	}{{&a.Q, a.M, s.TileM}, {&a.K, lo.k.Cols, s.TileN}} {
+		if side.o.Wide {
+			continue
+		}
+		band, along := lo.bandOf(*side.o, a.Type, side.own, a.Depth, a.Batch, side.rows)
+		if band != nil && along && band.Pitch <= s.TileK {
+			side.o.Band, side.o.KLast = band, true
+		}
+	}
+}
+
 // alsoSum finds the folds of two sums.
 func (lo attendKernel) alsoSum(v *ir.Variant, a *ir.Attend) {
 	also := *a.Also

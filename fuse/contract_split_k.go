@@ -24,27 +24,28 @@ type splitKernel struct{ productKernel }
 // splitVariants makes the variants of a contraction for sizes that do not suit large tiles of tensor
 // cores: few rows, few tiles, f32 and f64. The variants that read in vectors are returned apart; they are
 // for sizes at which they take fewer cycles than rival, which is what few tiles take through warpgroups,
-// or nil.
-func (lo splitKernel) splitVariants(rival *ir.Expr) (aligned, others []*ir.Variant) {
+// or nil. So are those in slices of 16 bits, which are better than clusters of warpgroups.
+func (lo splitKernel) splitVariants(rival *ir.Expr) (sliced, aligned, others []*ir.Variant) {
 	f := lo.tiledSum()
 	if f == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
 	product := exactlyWidened(f.Body)
 	c := lo.sides(product)
 	if c == nil || len(c.M) == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
 	c.Unit, c.Type = lo.multiplier(c, product.Type)
 	if !lo.batchTaps(c) || c.Unit == ir.IntegerUnit && lo.isWindowed(c) { // threads that read each line once fold windows of integers faster
-		return nil, nil
+		return nil, nil, nil
 	}
 	c.Taps = lo.tapsOf()
 	if !c.Unit.TensorCores() && !lo.device.TensorCores() {
-		return nil, nil // the device has no asynchronous copies
+		return nil, nil, nil // the device has no asynchronous copies
 	}
 	fold := *f
 	fold.Body = ir.Cast(ir.Apply(ir.OpMul, c.A.Value, c.B[0].Value), f.Body.Type)
+	sliced = lo.bandVariants(fold, c, lo.halfSlices(c))
 	always := false             // whether reads are aligned at all sizes
 	var single []splitCandidate // of windows, without an access of several elements
 	for _, choice := range lo.splitCandidates(c, true, rival) {
@@ -65,16 +66,17 @@ func (lo splitKernel) splitVariants(rival *ir.Expr) (aligned, others []*ir.Varia
 	if always { // copies of what windows cover are faster than tiles that gather windows, whatever else these read in vectors
 		aligned = append(lo.splitVariantsOf(fold, c, single, neitherSide), aligned...)
 	}
+	aligned = append(lo.bandVariants(fold, c, lo.bandChoices(c)), aligned...)
 	aligned = lo.longEnough(aligned, c)
 	if c.Unit == ir.IntegerUnit { // warpgroups multiply bytes faster
 		aligned, others = nil, aligned
 	}
 	if always {
-		return aligned, lo.longEnough(others, c)
+		return sliced, aligned, lo.longEnough(others, c)
 	}
 	others = append(others, lo.halfAligned(fold, c)...)
 	others = append(others, lo.splitVariantsOf(fold, c, lo.splitCandidates(c, false, nil), neitherSide)...)
-	return aligned, lo.longEnough(others, c)
+	return sliced, aligned, lo.longEnough(others, c)
 }
 
 // splitVariantsOf makes the variants of choices that there are.
@@ -135,6 +137,7 @@ type splitCandidate struct {
 	slices *ir.Expr // over blocks whose sums pass through memory; nil for none
 	fill   int      // blocks of slices that a multiprocessor has to hold at a time
 	byRow  bool     // threads read windows row by row
+	bands  bool     // tiles of sides that are not aligned are copied as they lie in memory
 	halo   *ir.Halo // blocks copy what the windows of the right side cover; nil where they do not
 	turned bool     // the two sides of the product are swapped
 
@@ -324,6 +327,10 @@ func (lo splitKernel) splitVariant(fold ir.Fold, c ir.Contract, s splitCandidate
 	switch {
 	case s.byRow:
 		lo.readByRow(&c)
+	case s.bands:
+		if !lo.readBands(&c, s.splitShape) {
+			return nil
+		}
 	case s.halo != nil:
 		lo.readHalo(&c, s.halo)
 		if !c.A.Wide { // places of single elements take registers
@@ -332,7 +339,12 @@ func (lo splitKernel) splitVariant(fold ir.Fold, c ir.Contract, s splitCandidate
 	}
 	needs.Assume = aligned != neitherSide
 	lo.epilogueLanes(v, &c, needs)
-	if aligned != neitherSide && !needs.Any || s.halo != nil && v.Schedule.Vector > s.halo.Dims[len(s.halo.Dims)-1].Tile {
+	if s.bands {
+		storeSingly(v)
+	} else if aligned != neitherSide && !needs.Any {
+		return nil
+	}
+	if s.halo != nil && v.Schedule.Vector > s.halo.Dims[len(s.halo.Dims)-1].Tile {
 		return nil
 	}
 	if !s.byRow && s.halo == nil && (!plain(c.A) || !plain(c.B[0]) || c.A.Window != nil) {
@@ -346,4 +358,6 @@ func (lo splitKernel) splitVariant(fold ir.Fold, c ir.Contract, s splitCandidate
 }
 
 // plain reports whether neighbours of an operand are copied together, unchanged.
-func plain(o ir.Operand) bool { return o.Wide || o.Pieces != nil && directRead(o.Value) != nil }
+func plain(o ir.Operand) bool {
+	return o.Wide || o.Band != nil || o.Pieces != nil && directRead(o.Value) != nil
+}

@@ -15,6 +15,7 @@ import (
 type productVariants struct {
 	along, across     []*ir.Variant // one side has one row: for reads along rows of memory, and across them
 	packed, plain     []*ir.Variant // one side has few rows: with packed weights, and with others
+	sliced            []*ir.Variant // long sums in 16 bits, in slices
 	warpgroupSplitK   []*ir.Variant // warpgroups, the sum of a tile split over a cluster
 	splitK, unaligned []*ir.Variant // small tiles and split-K: where they take fewer cycles than warpgroups, and where reads are not aligned
 	warpgroups, tiles []*ir.Variant
@@ -22,7 +23,7 @@ type productVariants struct {
 
 // multiply reports whether there are variants that multiply tiles.
 func (p *productVariants) multiply() bool {
-	return len(p.packed)+len(p.plain)+len(p.warpgroupSplitK)+len(p.splitK)+len(p.unaligned)+len(p.warpgroups)+len(p.tiles) > 0
+	return len(p.sliced)+len(p.packed)+len(p.plain)+len(p.warpgroupSplitK)+len(p.splitK)+len(p.unaligned)+len(p.warpgroups)+len(p.tiles) > 0
 }
 
 // productVariants makes the variants of a kernel whose folds sum products. reduce makes those of sizes at which a product
@@ -36,7 +37,8 @@ func (lo productKernel) productVariants(reduce reducing) *productVariants {
 		return p
 	}
 	var rival *ir.Expr
-	if c := lo.splitProducts(lo.contraction(), lo.tileType); c != nil {
+	gates := lo.splitProducts(lo.contraction(), lo.tileType)
+	if c := gates; c != nil {
 		p.warpgroups, rival = warpgroupKernel{lo}.warpgroupVariants(*c)
 		p.warpgroupSplitK = warpgroupKernel{lo}.warpgroupSplitVariants(*c)
 		if c.Type != ir.F32 {
@@ -47,7 +49,10 @@ func (lo productKernel) productVariants(reduce reducing) *productVariants {
 	}
 	p.along, p.across = unitKernel{lo, reduce}.unitVariants()
 	p.packed, p.plain = gemvKernel{lo}.gemvVariants()
-	p.splitK, p.unaligned = splitKernel{lo}.splitVariants(rival)
+	p.sliced, p.splitK, p.unaligned = splitKernel{lo}.splitVariants(rival)
+	if gates != nil && len(gates.B) > 1 && len(p.warpgroups) == 0 {
+		p.splitK = splitKernel{lo}.gateVariants(gates)
+	}
 	return p.precise()
 }
 
@@ -70,7 +75,7 @@ func (lo productKernel) tapVariants(taps *tapCounts) *productVariants {
 	if c := in.splitProducts(in.contraction(), in.tileType); c != nil && in.device.Warpgroups() && in.isWindowed(c) && in.batchTaps(c) {
 		p.warpgroups, rival = warpgroupKernel{in}.windowWarpgroups(*c)
 	}
-	p.splitK, p.unaligned = splitKernel{in}.splitVariants(rival)
+	p.sliced, p.splitK, p.unaligned = splitKernel{in}.splitVariants(rival)
 	for _, v := range slices.Concat(p.warpgroups, p.splitK, p.unaligned) {
 		v.Sections[0].Folds[0].Where = taps.where
 	}

@@ -33,6 +33,8 @@ var strategies = []strategy{
 		func(c *gathering) []*ir.Variant { return c.rowProductKernel().smallProductVariants() }},
 	{byWeightedSums, ir.ContractTemplate, false, (*kernel).sums,
 		func(c *gathering) []*ir.Variant { return c.product().along }},
+	{[]ir.Strategy{ir.ContractSplitK}, ir.ContractTemplate, false, (*kernel).sums,
+		func(c *gathering) []*ir.Variant { return c.product().sliced }},
 	{[]ir.Strategy{ir.ContractGemv}, ir.ContractTemplate, false, (*kernel).sums,
 		func(c *gathering) []*ir.Variant { return c.product().packed }},
 	{[]ir.Strategy{ir.ContractWarpgroupSplitK}, ir.ContractTemplate, false, (*kernel).sums,

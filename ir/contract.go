@@ -139,6 +139,7 @@ type Operand struct {
 	WindowTiles *WindowTiles // in place of View and ViewBatch, of both operands of a windowed contraction
 
 	// SplitKMapping, GemvMapping and RowProductMapping.
+	Band   *Band  // a tile is copied as it lies in memory; nil where it is laid out anew
 	Async  bool   // Value is one read, each element of which is copied by itself
 	Pieces *Piece // how neighbours are computed together; nil where each is by itself
 	// Window, of SplitKMapping and of operands that are Wide or Async, splits the place of a
@@ -153,6 +154,11 @@ type Operand struct {
 	// before its first kernel, so copies may start before earlier kernels have ended.
 	Early bool
 }
+
+// A Band says how a tile of an operand lies in memory: its lines follow each other, along the sum or along the rows, and
+// are no whole number of accesses long. The tile is one run of memory from its first element on, and is copied in whole
+// accesses. Pitch is the elements from one line to the next, and Skip those between the first access and the first element.
+type Band struct{ Pitch, Skip int }
 
 // Piece is an operand's value over Length neighbours in memory: reads that serve
 // several of them (packed integers, a scale for a group) are one access each.

@@ -109,6 +109,9 @@ func (p *variantPrinter) side(name string, o *Operand) {
 	p.expr(o.Value, looseLevel)
 	p.text("  # along the %s%s%s%s", [...]string{"rows", "sum"}[flag(o.KLast)], flagText(o.Wide, ", wide"),
 		flagText(o.Async, ", copied"), flagText(o.Early, ", early"))
+	if s := o.Band; s != nil {
+		p.text(", bands with lines %d apart, from element %d of an access on", s.Pitch, s.Skip)
+	}
 	if o.View != nil {
 		p.text(", tensor map %s at %s", o.View.Name, p.list(o.ViewBatch))
 	}

@@ -13,6 +13,7 @@ import (
 // Figures of such copies, in slots in which a thread issues an instruction; measured on an H100, within a factor of two.
 const (
 	copyAccess   = 8  // of a copy of 16 bytes
+	copyBand     = 3  // of an element that is copied with its neighbours, and read by itself
 	copyWindow   = 50 // of an element of 32 bits that goes to shared memory without a register
 	copyRow      = 10 // of an element of a window that a thread reads with all others of its row
 	copyElement  = 60 // of any other element, which waits in a register,
@@ -44,6 +45,8 @@ func slotsOf(o ir.Operand, own, cols []*ir.Range, t ir.DType) float64 {
 	switch {
 	case o.Wide:
 		return copyAccess * float64(t.Size()) / access
+	case o.Band != nil:
+		return copyBand
 	case o.Window != nil && o.Window.ByRow:
 		return copyRow
 	case o.Async:

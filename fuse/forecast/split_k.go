@@ -16,6 +16,30 @@ const (
 	SplitKPoints = 16   // least columns for tiles; rows of M times rows of N have to be at least its square
 )
 
+// Figures of products whose tiles are runs of memory, copied as they lie (ir.Band).
+const (
+	BandWidth = 128 // most rows that lie beside each other
+	BandLeast = 256 // least rows of the longer side
+	ShortBand = 128 // most columns
+	LongBand  = 256 // most columns where a tile has all rows of the shorter side, so that the longer one is read once
+)
+
+// BandDepth is the most columns of such a product with so many rows of the shorter side.
+func BandDepth(rows float64) int64 {
+	if rows <= BandWidth {
+		return LongBand
+	}
+	return ShortBand
+}
+
+// Figures of products in 16 bits whose sums are so long, and whose tiles are so few, that they are cut into slices.
+const (
+	SlicedColumns = 1 << 15 // least columns
+	SlicedTile    = 64      // rows of a tile, either way
+	SlicedTiles   = 7       // most tiles: as many clusters have no block for half of the multiprocessors
+	SlicedRows    = 8       // least rows of either side
+)
+
 // SplitKFills reports whether a sum of products needs no partial results: it has enough tiles
 // to keep a device busy once their columns are split, or it is so short that a second kernel
 // would take longer than it saves.

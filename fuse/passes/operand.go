@@ -126,9 +126,13 @@ func repeatsInTiles(v *ir.Value, factor *ir.Expr) bool {
 
 // unpackedForFew reports whether a factor of a product takes more bytes than what it is computed from, as
 // an unpacked weight does, and all rows of the other side fit one tile. Computing the factor in place
-// then reads fewer bytes and repeats nothing.
+// then reads fewer bytes and repeats nothing. But where the sum is known to be no whole number of accesses, each element would be computed
+// by itself, which takes longer than memory does.
 func unpackedForFew(v *ir.Value, factor *ir.Expr, sizes map[string]int64) bool {
 	factor = form.WithoutWidening(factor)
+	if columns := algebra.Product(v.Reduce.Ranges); columns.Op == ir.OpConst && columns.Int%int64(forecast.AccessBytes/factor.Type.Size()) != 0 {
+		return false
+	}
 	free := ir.FreeRanges(factor)
 	var own, others []*ir.Range
 	for _, r := range algebra.AllRanges(v) {

@@ -55,7 +55,7 @@ func alignSides(g *ir.Graph, v *ir.Value, sizes map[string]int64) (made []*ir.Va
 	if !figures.holds(v, a, b, sizes) && algebra.Product(v.Reduce.Ranges).Op == ir.OpConst {
 		figures = alignedShort
 	}
-	if !figures.holds(v, a, b, sizes) {
+	if !figures.holds(v, a, b, sizes) || readInBands(v, a, b, sizes) {
 		return nil
 	}
 	large := figures.at(v, a, b)

@@ -65,13 +65,32 @@ func copyAlongSum(g *ir.Graph, v *ir.Value, load *ir.Expr, sizes map[string]int6
 	return ir.Load(layOver(g, v, "operand", load, ranges, row), ir.Indices(ranges), nil).At(load.Span)
 }
 
-// isStrided reports whether one side of a product is a whole tensor that does not lie as tiles want it. They want the innermost of the
+// readsPart reports whether a load reads a tensor, or a part of it, each element once: at a range of its own along each axis of several
+// elements, perhaps from a constant place on.
+func readsPart(load *ir.Expr) bool {
+	seen := map[*ir.Range]bool{}
+	for d, at := range load.Args {
+		if algebra.IsUnit(load.From.Axes[d]) {
+			continue
+		}
+		if at.Op == ir.OpAdd && at.Args[1].Op == ir.OpConst {
+			at = at.Args[0]
+		}
+		if at.Op != ir.OpRange || seen[at.Range] {
+			return false
+		}
+		seen[at.Range] = true
+	}
+	return true
+}
+
+// isStrided reports whether one side of a product is a tensor, or a part of it, that does not lie as tiles want it. They want the innermost of the
 // rows that it alone has, or of the terms of the sum, to be neighbours in memory, and rows the further apart the further out their
 // range is.
 func isStrided(g *ir.Graph, v *ir.Value, by onlyRead, load, other *ir.Expr) bool {
 	own, _, _ := productAxes(v, form.AxesIn(v, load), form.AxesIn(v, other))
 	rows, terms := algebra.Widened(own), algebra.Widened(v.Reduce.Ranges)
-	if _, whole := wholeIndices(load); !whole || load.Fill != nil || len(rows) == 0 || len(terms) == 0 {
+	if !readsPart(load) || load.Fill != nil || len(rows) == 0 || len(terms) == 0 {
 		return false
 	}
 	turned, row := stridesAlong(load, by.inOrder(v, rows), g.Facts())

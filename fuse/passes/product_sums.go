@@ -53,6 +53,9 @@ func partOfProduct(g *ir.Graph, v *ir.Value, sizes map[string]int64) *ir.Range {
 	tiles := algebra.PointsAt(both, sizes) * math.Ceil(algebra.PointsAt(rows, sizes)/productTile) * math.Ceil(algebra.PointsAt(columns, sizes)/productTile)
 	most := float64(productTiles)
 	if sumsOneRange(v, a) && sumsOneRange(v, b) {
+		if inSlices(v, a, b, sizes) {
+			return nil
+		}
 		most = joinedTiles
 	}
 	if len(rows) == 0 || len(columns) == 0 || tiles > most {

@@ -141,9 +141,13 @@ func (s *splitter) splitPlaced(v *ir.Value) []*ir.Value {
 
 // sliced reports whether the blocks of a product will split its sums through memory anyway
 // (ir.Contract.Slices). Those of products in f32 by multiply-adds do, however few tiles there
-// are.
+// are, and long sums of few tiles in 16 bits.
 func (s *splitter) sliced(v *ir.Value) bool {
 	const points = forecast.SplitKPoints * forecast.SplitKPoints
+	if form.IsTileProduct(v) && s.histograms && s.g.Numerics == ir.Fast && v.Reduce.Where == nil {
+		a, b := form.SidesOf(v)
+		return a != nil && b != nil && inSlices(v, a, b, s.sizes)
+	}
 	return s.clusters && s.g.Numerics == ir.Fast && !s.g.TF32 && v.Body.Type == ir.F32 && v.Reduce.Where == nil &&
 		form.IsMatrixProduct(v) && !form.Halves(v.Body) && algebra.PointsAt(v.Axes, s.sizes) >= points
 }

@@ -10,22 +10,27 @@ import (
 
 // A gate multiplies halves of one product: z = x @ w, then z[:, :n] * sigmoid(z[:, n:]). What computes an element of the result needs two of z
 // that lie far apart, so that z is written. As two products, by the columns of w that each half comes from, both are in one kernel, as
-// silu(x @ w1) * (x @ w3) is: a tile of each, with x read once.
+// silu(x @ w1) * (x @ w3) is: a tile of each, with x read once. The halves may also lie between each other, z[:, ::2] and z[:, 1::2], and
+// each may have a reader of its own: then each product is in the kernel of its reader.
 
-// splitGates makes a product for each of two parts of one, where one value reads both, at the same place of each part.
+// Figures of products that become several.
+const (
+	gateProducts = 2 // products with a common operand that share a kernel
+	mostParts    = 4 // parts of a product
+)
+
+// splitGates makes a product for each part of one, where its readers read it in parts.
 func splitGates(g *ir.Graph) {
 	if !mayAddKernels(g) {
 		return
 	}
-	only := soleReaders(g)
+	s := &gateSplitter{g: g, sizes: algebra.DefaultSizes(g)}
+	s.find()
+	s.sink()
 	split := map[*ir.Value][]*ir.Value{} // the products of the parts, by the whole one
 	for _, v := range g.Values {
-		reader := only[v]
-		if reader == nil || !form.IsTileProduct(v) {
-			continue
-		}
-		if parts := gateParts(g, v, reader); parts != nil {
-			split[v] = splitInto(g, v, reader, parts)
+		if parts := s.partsOf(v); parts != nil && s.splits(v, parts) {
+			split[v] = s.splitInto(v, parts)
 		}
 	}
 	if len(split) == 0 {
@@ -39,49 +44,106 @@ func splitGates(g *ir.Graph) {
 	DropDead(g)
 }
 
-// soleReaders are the values that read another alone, where these are no reductions and what they read is no result.
-func soleReaders(g *ir.Graph) map[*ir.Value]*ir.Value {
-	readers, only := countReaders(g), map[*ir.Value]*ir.Value{}
-	for _, u := range g.Values {
-		if u.IsInput() || u.Reduce != nil {
-			continue
-		}
+// gateSplitter is a graph with the readers of its values.
+type gateSplitter struct {
+	g       *ir.Graph
+	sizes   map[string]int64
+	readers map[*ir.Value][]*ir.Value // in order, each once
+	results map[*ir.Value]bool
+}
+
+func (s *gateSplitter) find() {
+	s.readers, s.results = map[*ir.Value][]*ir.Value{}, map[*ir.Value]bool{}
+	for _, u := range s.g.Values {
 		for _, l := range u.Loads() {
-			if readers[l.From] == 1 {
-				only[l.From] = u
+			if !slices.Contains(s.readers[l.From], u) {
+				s.readers[l.From] = append(s.readers[l.From], u)
 			}
 		}
 	}
-	return only
+	for _, o := range s.g.Outputs {
+		s.results[o.Value] = true
+	}
 }
 
-// gateParts is the places along the last axis of a product from which its reader reads: two, as long as the reader's last axis and apart
-// by at least that; nil where the reader reads otherwise.
-func gateParts(g *ir.Graph, v, reader *ir.Value) (from []*ir.Expr) {
-	last := len(v.Axes) - 1
-	if len(reader.Axes) != len(v.Axes) || !columnsOfOne(v) {
-		return nil
-	}
-	for _, l := range reader.Loads() {
-		if l.From != v {
+// sink computes values that are only read in parts, and follow products, in the readers of the parts. Each element is still computed
+// once, and the products are then read in parts.
+func (s *gateSplitter) sink() {
+	sunk := false
+	for _, v := range slices.Backward(s.g.Values) {
+		if v.IsInput() || v.Reduce != nil || !s.followsProducts(v) {
 			continue
 		}
-		at := offsetAlong(l, reader, last, g.Facts())
-		if at == nil {
-			return nil
+		if parts := s.partsOf(v); parts == nil || !s.pays(v, parts) {
+			continue
 		}
-		if !slices.ContainsFunc(from, func(e *ir.Expr) bool { return ir.SameIndex(e, at, g.Facts()) }) {
-			from = append(from, at)
+		for _, reader := range s.readers[v] {
+			reader.MapExprs(func(e *ir.Expr) *ir.Expr {
+				return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
+					if e.Op != ir.OpLoad || e.From != v {
+						return e
+					}
+					at := map[*ir.Range]*ir.Expr{}
+					for d, r := range v.Axes {
+						at[r] = e.Args[d]
+					}
+					return ir.Simplify(ir.Substitute(v.Body, at), s.g.Facts())
+				})
+			})
 		}
+		sunk = true
 	}
-	if len(from) != gateProducts || !apartBy(from[0], from[1], reader.Axes[last].Extent, g.Facts()) {
-		return nil
+	if sunk {
+		DropDead(s.g)
+		s.find()
 	}
-	return from
 }
 
-// gateProducts is how many products with a common operand share a kernel.
-const gateProducts = 2
+// followsProducts reports whether a value reads products that nothing else reads, each element at its own place, so that the
+// products may become those of its parts.
+func (s *gateSplitter) followsProducts(v *ir.Value) bool {
+	some := false
+	for _, l := range v.Loads() {
+		if !form.IsTileProduct(l.From) {
+			continue
+		}
+		own := len(l.Args) == len(v.Axes) && l.Fill == nil && columnsOfOne(l.From) && len(s.readers[l.From]) == 1 && !s.results[l.From]
+		for d, at := range l.Args {
+			own = own && at.Op == ir.OpRange && at.Range == v.Axes[d] && ir.SameSize(at.Range.Extent, l.From.Axes[d].Extent)
+		}
+		if !own {
+			return false
+		}
+		some = true
+	}
+	return some
+}
+
+// splits reports whether a product becomes those of its parts.
+func (s *gateSplitter) splits(v *ir.Value, parts []gatePart) bool {
+	return form.IsTileProduct(v) && columnsOfOne(v) && s.pays(v, parts)
+}
+
+// pays reports whether the products of parts are better than one, or than the products that a value follows: where one value reads two parts
+// together, or where each part has a reader of its own, and these products read no more than one product would write, and its readers
+// read.
+func (s *gateSplitter) pays(v *ir.Value, parts []gatePart) bool {
+	if len(s.readers[v]) == 1 {
+		return len(parts) == gateProducts
+	}
+	depth := 0.0
+	if v.Reduce != nil {
+		depth = algebra.PointsAt(v.Reduce.Ranges, s.sizes)
+	} else {
+		for _, l := range v.Loads() {
+			if form.IsTileProduct(l.From) {
+				depth = max(depth, algebra.PointsAt(l.From.Reduce.Ranges, s.sizes))
+			}
+		}
+	}
+	columns := algebra.Estimate(v.Axes[len(v.Axes)-1].Extent, s.sizes)
+	return len(parts) == len(s.readers[v]) && depth*float64(len(parts)-1) <= 2*columns
+}
 
 // columnsOfOne reports whether one side alone of a product depends on its last axis.
 func columnsOfOne(v *ir.Value) bool {
@@ -94,56 +156,59 @@ func columnsOfOne(v *ir.Value) bool {
 	return inA[last] != inB[last]
 }
 
-// offsetAlong is how far behind its reader's place along an axis a load is, where it reads the same place along all others; nil where it does
-// not, or where it may be outside of the tensor.
-func offsetAlong(l *ir.Expr, reader *ir.Value, axis int, facts ir.Facts) *ir.Expr {
-	if l.Fill != nil {
-		return nil
-	}
-	for d, at := range l.Args {
-		r := reader.Axes[d]
-		if d != axis && !(at.Op == ir.OpRange && at.Range == r || algebra.IsUnit(l.From.Axes[d]) && algebra.IsUnit(r)) {
-			return nil
-		}
-	}
-	offset := ir.Simplify(ir.Apply(ir.OpSub, l.Args[axis], reader.Axes[axis].At()), facts)
-	if len(ir.FreeRanges(offset)) > 0 || ir.Has(offset, ir.OpLoad) {
-		return nil
-	}
-	return offset
-}
-
-// apartBy reports whether one of two places is behind the other by at least a length.
-func apartBy(a, b, length *ir.Expr, facts ir.Facts) bool {
-	facts.Positive = true
-	behind := func(a, b *ir.Expr) bool {
-		return ir.Decide(ir.Apply(ir.OpLe, ir.Apply(ir.OpAdd, a, length), b), facts) == ir.True
-	}
-	return behind(a, b) || behind(b, a)
-}
-
-// splitInto makes a product for each part of one, and has the reader read these.
-func splitInto(g *ir.Graph, v, reader *ir.Value, from []*ir.Expr) (products []*ir.Value) {
-	last := len(v.Axes) - 1
+// splitInto makes a product for each part of one, and has the readers read these. Columns that lie between those of other parts are copied
+// beside each other, unless the sum runs along memory.
+func (s *gateSplitter) splitInto(v *ir.Value, parts []gatePart) (made []*ir.Value) {
+	g, last := s.g, len(v.Axes)-1
 	column := v.Axes[last]
-	for _, at := range from {
+	products := make([]*ir.Value, len(parts))
+	for i, part := range parts {
 		u := *v
 		u.Name, u.Axes = v.Name+"_part", slices.Clone(v.Axes)
-		u.Axes[last] = g.NewRange(column.Name, reader.Axes[last].Extent)
-		place := ir.Simplify(ir.Apply(ir.OpAdd, u.Axes[last].At(), at), g.Facts())
+		u.Axes[last] = g.NewRange(column.Name, part.length)
+		place := ir.Simplify(ir.Apply(ir.OpAdd, ir.Apply(ir.OpMul, u.Axes[last].At(), ir.IntConst(part.apart)), part.from), g.Facts())
 		reduce := *v.Reduce
 		u.Reduce, u.Body = &reduce, ir.Substitute(v.Body, map[*ir.Range]*ir.Expr{column: place})
-		products = append(products, freshAxes(g, &u))
+		products[i] = freshAxes(g, &u)
+		if part.apart > 1 {
+			made = append(made, s.copyColumns(products[i])...)
+		}
+		made = append(made, products[i])
 	}
-	reader.MapExprs(func(e *ir.Expr) *ir.Expr {
-		return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
-			if e.Op != ir.OpLoad || e.From != v {
-				return e
-			}
-			offset := offsetAlong(e, reader, last, g.Facts())
-			i := slices.IndexFunc(from, func(at *ir.Expr) bool { return ir.SameIndex(at, offset, g.Facts()) })
-			return ir.Load(products[i], ir.Indices(reader.Axes), nil).At(e.Span)
+	for _, reader := range s.readers[v] {
+		reader.MapExprs(func(e *ir.Expr) *ir.Expr {
+			return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
+				if e.Op != ir.OpLoad || e.From != v {
+					return e
+				}
+				part, column, _ := columnsAt(e, reader, g.Facts())
+				i := slices.IndexFunc(parts, func(p gatePart) bool { return p.same(part, g.Facts()) })
+				at := slices.Clone(e.Args)
+				at[last] = column.At()
+				return ir.Load(products[i], at, nil).At(e.Span)
+			})
 		})
-	})
-	return products
+	}
+	return made
+}
+
+// copyColumns gives the side of a product that has its columns a value of its own where these lie apart in memory, with others between
+// them, and returns it.
+func (s *gateSplitter) copyColumns(v *ir.Value) []*ir.Value {
+	a, b := form.SidesOf(v)
+	last := v.Axes[len(v.Axes)-1]
+	for _, side := range []**ir.Expr{&a, &b} {
+		load := form.WithoutWidening(*side)
+		if !ir.DependsOn(load, last) {
+			continue
+		}
+		if _, term := stridesAlong(load, []*ir.Range{algebra.Innermost(v.Reduce.Ranges)}, s.g.Facts()); term != nil && term.IsConst(1) {
+			return nil
+		}
+		copied := copyAlongSum(s.g, v, load, s.sizes)
+		*side = ir.Cast(copied, (*side).Type).At((*side).Span)
+		v.Body = ir.Apply(ir.OpMul, a, b).At(v.Body.Span)
+		return []*ir.Value{copied.From}
+	}
+	return nil
 }
