@@ -15,8 +15,12 @@ import (
 // into the kernel of the rows: the same threads go through the rows of a chunk one after the other, and
 // keep a running value for each of their columns. So the tensors are read once.
 
-// mostPartials is the most accumulated results of one kernel.
-const mostPartials = 4
+// Limits of accumulation.
+const (
+	mostPartials = 4                   // accumulated results of one kernel
+	fullChunks   = ir.ReferenceSMs / 2 // least chunks, unless they have few rows
+	shortChunk   = 8                   // most rows of a chunk where there are fewer
+)
 
 // joinPartials merges regions of partial results over chunks of rows into the regions of those rows.
 func (pt *partition) joinPartials() {
@@ -55,7 +59,7 @@ func (pt *partition) joinPartial(r, c *region) bool {
 		return false
 	}
 	j := a.region()
-	return !a.multiplies() && a.overSameColumns(j) && a.overSameRows() && a.folds() <= mostPartials && !a.storesAcross(j) && pt.may(a.r, isAccumulated) &&
+	return a.fillsDevice() && !a.multiplies() && a.overSameColumns(j) && a.overSameRows() && a.folds() <= mostPartials && !a.storesAcross(j) && pt.may(a.r, isAccumulated) &&
 		pt.keepsConvex(r, c) == nil && pt.oneSum(a.r, c) == nil && a.sharesReads() && pt.take(j)
 }
 
@@ -104,6 +108,13 @@ type accumulation struct {
 	r, c  *region  // of the rows, of the partial results
 	chunk *chunk   // that the first member of c folds
 	m     *matcher // of the loops of r and c
+}
+
+// fillsDevice reports whether the chunks are blocks enough, or have few rows each: a block goes through its rows one after the other, so that
+// a few blocks take longer than reading the tensors again.
+func (a *accumulation) fillsDevice() bool {
+	parts := a.estimate(a.chunk.part.Range.Extent)
+	return parts >= fullChunks || a.estimate(a.chunk.rows) <= shortChunk*parts
 }
 
 // splitRows cuts the rows of r into the chunks of c; false where c folds no rows of r.

@@ -13,7 +13,7 @@ import (
 const (
 	rowChunkParts   = ir.ReferenceSMs // chunks into which AccumulateColumns columns are cut
 	rowChunkColumns = 128             // least columns; with fewer, a block has too little work
-	rowChunkRows    = 4               // least rows of a chunk
+	rowChunkRows    = 4               // least rows of a chunk, but where the device would not be full
 )
 
 // rowChunks returns the chunks for a reduction over rows where another value of the graph reads the same
@@ -30,9 +30,10 @@ func (s *splitter) rowChunks(v *ir.Value, together bool) *chunks {
 	if !together {
 		points = algebra.Estimate(v.Reduce.Ranges[longest].Extent, s.sizes)
 	}
-	if points < float64(rowChunkRows*parts) || !s.sharesTensor(v) {
+	if points < rowChunkParts || !s.sharesTensor(v) {
 		return nil
 	}
+	parts = max(rowChunkParts, min(parts, int64(points/rowChunkRows))) // a block for each multiprocessor, of a few rows where there are few
 	if together {
 		takeAsOne(s.g, v)
 		longest = 0
