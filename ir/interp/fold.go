@@ -14,6 +14,7 @@ type fold struct {
 	identity Scalar
 	round    func(float64) float64   // to the accumulator's type; nil in Exact mode
 	sampled  func([]float64) float64 // in Sampled mode: one of the results that an engine may get from the terms
+	row      *row                    // computes the body for runs along the last range; nil where it is computed point by point
 
 	acc  Scalar // the running value; for argmax and argmin, of the best element
 	best int64  // argmax and argmin: the position of the best element
@@ -37,6 +38,15 @@ func (c *compiler) newFold(op ir.Monoid, where, body *ir.Expr) *fold {
 		r.round = func(v float64) float64 { return num.Round(t, v) }
 	}
 	return r
+}
+
+// foldOver compiles the reduction r of body over the points of b, in runs where these are long.
+func (c *compiler) foldOver(r *ir.Reduction, body *ir.Expr, b box) *fold {
+	out, last := c.newFold(r.Op, r.Where, body), len(b.extents)-1
+	if c.source != nil && last >= 0 && b.extents[last] >= leastLanes {
+		out.row = c.lanes(body, r.Ranges[last])
+	}
+	return out
 }
 
 func (r *fold) reset() { r.acc, r.best, r.seen = r.identity, 0, false }
@@ -104,23 +114,101 @@ func (r *fold) result() Scalar {
 
 // code compiles the whole reduction over the points of b.
 func (r *fold) code(b box, t ir.DType) code {
-	run := func(f *frame) {
-		r.reset()
-		b.each(f, func(n int64) { r.step(f, n) })
-	}
+	run := r.inOrder(b)
 	if r.sampled != nil && !r.op.IsArg() {
-		run = func(f *frame) {
-			var terms []float64
-			b.each(f, func(int64) {
-				if r.takesPart(f) {
-					terms = append(terms, r.body.eval(f).F)
-				}
-			})
-			r.acc.F = r.sampled(terms)
-		}
+		run = r.allTerms(b)
 	}
 	if t.IsFloat() {
 		return code{float: func(f *frame) float64 { run(f); return r.result().F }}
 	}
 	return code{int: func(f *frame) int64 { run(f); return r.result().I }}
+}
+
+// inOrder folds the points of b one after the other.
+func (r *fold) inOrder(b box) func(*frame) {
+	if r.row == nil {
+		return func(f *frame) {
+			r.reset()
+			b.each(f, func(n int64) { r.step(f, n) })
+		}
+	}
+	return func(f *frame) {
+		r.reset()
+		r.runs(f, b, r.takeRun)
+	}
+}
+
+// allTerms gathers the terms at the points of b before it folds them.
+func (r *fold) allTerms(b box) func(*frame) {
+	return func(f *frame) {
+		var terms []float64
+		if r.row != nil {
+			r.runs(f, b, func(values []float64, _ int64) { terms = append(terms, values...) })
+		} else {
+			b.each(f, func(int64) {
+				if r.takesPart(f) {
+					terms = append(terms, r.body.eval(f).F)
+				}
+			})
+		}
+		r.acc.F = r.sampled(terms)
+	}
+}
+
+// runs visits the points of b that take part, in order, in runs along the last range.
+func (r *fold) runs(f *frame, b box, visit func(values []float64, n int64)) {
+	last := len(b.slots) - 1
+	extent := b.extents[last]
+	box{b.slots[:last], b.extents[:last]}.each(f, func(n int64) {
+		for from := int64(0); from < extent && f.err == nil; {
+			to := min(from+mostLanes, extent)
+			from, to = r.takingPart(f, from, to)
+			if from < to {
+				visit(r.row.run(f, from, to-from), n*extent+from)
+			}
+			from = to
+		}
+	})
+}
+
+// takingPart is the first run between two points of the last range that takes part as a whole; an empty one where none does.
+func (r *fold) takingPart(f *frame, from, to int64) (int64, int64) {
+	if r.where == nil {
+		return from, to
+	}
+	at := func(i int64) bool {
+		f.at[r.row.slot] = i
+		f.now++
+		return r.takesPart(f)
+	}
+	for from < to && !at(from) {
+		from++
+	}
+	for i := from + 1; i < to; i++ {
+		if !at(i) {
+			return from, i
+		}
+	}
+	return from, to
+}
+
+// takeRun folds the values of a run, the first of which has index n.
+func (r *fold) takeRun(values []float64, n int64) {
+	switch {
+	case r.op.IsArg():
+		for i, v := range values {
+			if !r.seen || r.beats(Scalar{F: v}, n+int64(i)) {
+				r.acc, r.best, r.seen = Scalar{F: v}, n+int64(i), true
+			}
+		}
+	case r.op == ir.Sum && r.round == nil:
+		for _, v := range values {
+			r.acc.F += v
+		}
+	default:
+		combine := r.op.Info().Combine.Info().Float
+		for _, v := range values {
+			r.setFloat(combine(r.acc.F, v, 0))
+		}
+	}
 }

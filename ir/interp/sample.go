@@ -42,7 +42,8 @@ type Sampler struct {
 	opts    Options
 	symbols map[string]int64
 	values  map[*ir.Value]*lazy
-	kept    int64    // elements remembered
+	kept    int64    // elements computed one by one
+	bytes   int64    // of what is remembered
 	chooser *chooser // in Sampled mode, else nil
 	stopped error
 }
@@ -55,7 +56,7 @@ func NewSampler(g *ir.Graph, inputs []*Tensor, opts Options) (*Sampler, error) {
 	}
 	s := &Sampler{g: g, opts: opts, symbols: symbols, values: map[*ir.Value]*lazy{}, chooser: newChooser(g, opts)}
 	for i, v := range g.Inputs {
-		s.values[v] = &lazy{name: v.Name, input: inputs[i].rounded()}
+		s.values[v] = &lazy{name: v.Name, dtype: v.Type, input: true, all: inputs[i].rounded()}
 	}
 	for _, v := range g.Values {
 		if v.IsInput() {
@@ -68,14 +69,18 @@ func NewSampler(g *ir.Graph, inputs []*Tensor, opts Options) (*Sampler, error) {
 	return s, nil
 }
 
-// lazy is a value that is computed element by element.
+// lazy is a value that is computed element by element, until so many have been asked for that all are computed.
 type lazy struct {
-	name  string
-	input *Tensor // of an input: all there is
-	space box
-	body  code
-	frame *frame
-	known map[int64]Scalar
+	name    string
+	dtype   ir.DType
+	input   bool
+	all     *Tensor // every element, of an input, and once they are computed; else nil
+	space   box
+	body    code
+	whole   func(*frame, *Tensor)
+	frame   *frame
+	known   *pages // the elements computed one by one
+	partial bool   // elements stay to be computed one by one
 }
 
 // At evaluates one element.
@@ -104,8 +109,8 @@ func (s *Sampler) At(p Point) (Scalar, error) {
 // offset is the row-major position of an index tuple.
 func (v *lazy) offset(index []int) (int64, error) {
 	extents := v.space.extents
-	if v.input != nil {
-		extents = extents64(v.input.Shape)
+	if v.input {
+		extents = extents64(v.all.Shape)
 	}
 	if len(index) != len(extents) {
 		return 0, fmt.Errorf("expected %d indices, found %v", len(extents), index)
@@ -123,25 +128,26 @@ func (v *lazy) offset(index []int) (int64, error) {
 func (s *Sampler) compile(v *ir.Value) (*lazy, error) {
 	c := newCompiler(s.opts.Mode, s.symbols)
 	c.leaf = func(e *ir.Expr) code { return s.load(c, e) }
+	c.source = func(e *ir.Expr) source { return s.source(s.values[e.From]) }
 	c.chooser = s.chooser
 	space, body, err := c.value(v)
 	if err != nil {
 		return nil, err
 	}
-	return &lazy{name: v.Name, space: space, body: body, frame: c.frame(), known: map[int64]Scalar{}}, nil
+	whole := c.whole(v, space, body)
+	out := &lazy{name: v.Name, dtype: v.Type, space: space, body: body, whole: whole, frame: c.frame(), known: newPages(v.Type)}
+	out.frame.stop = func() error { s.askStop(); return s.stopped }
+	return out, nil
 }
 
 func (s *Sampler) load(c *compiler, e *ir.Expr) code {
 	from := s.values[e.From]
-	if from.input != nil {
-		return c.load(e, from.input)
+	if from.input {
+		return c.load(e, from.all)
 	}
 	offset := position(c.indices(e.Args), from.space.extents)
 	return c.guarded(e, offset, func(f *frame, n int64) Scalar {
-		v, err := s.at(from, n)
-		if err != nil && f.err == nil {
-			f.err = err
-		}
+		v := s.demand(f, from, n)
 		if s.chooser != nil && e.Type.IsFloat() {
 			v.F = s.chooser.loaded(e.Type, v.F)
 		}
@@ -149,25 +155,61 @@ func (s *Sampler) load(c *compiler, e *ir.Expr) code {
 	})
 }
 
-// rememberedBytes is about what one remembered element costs.
-const rememberedBytes = 64
+// source is a value whose elements are computed when they are read.
+func (s *Sampler) source(v *lazy) source {
+	if v.input {
+		return v.all.source()
+	}
+	return source{v.space.extents, func(f *frame, first, step int64, out []float64) {
+		for i := range out {
+			if v.all != nil {
+				v.all.read(first, step, out[i:])
+				return
+			}
+			out[i] = s.demand(f, v, first).F
+			first += step
+		}
+	}}
+}
+
+// demand is the element of v at position n for the evaluation of f, which is told of errors. Where enough of v is asked for, all of
+// it is computed.
+func (s *Sampler) demand(f *frame, v *lazy, n int64) Scalar {
+	if v.all == nil && v.known.count > max(wholeLeast, v.space.len()/wholePart) && !v.partial {
+		s.computeAll(v)
+	}
+	out, err := s.at(v, n)
+	if err != nil && f.err == nil {
+		f.err = err
+	}
+	return out
+}
+
+const (
+	// Where more than this part of a value has been asked for, all of it is computed, which takes less time for an element: most
+	// values are needed nearly whole, or little of them.
+	wholePart  = 3
+	wholeLeast = 64 // elements
+
+	elementBytes = 8 // of an element of a tensor
+)
 
 // at returns the element of v at position n, computing it at the first request.
 func (s *Sampler) at(v *lazy, n int64) (Scalar, error) {
-	if v.input != nil {
-		return v.input.at(n), nil
+	if v.all != nil {
+		return v.all.at(n), nil
 	}
-	if out, ok := v.known[n]; ok {
+	if out, ok := v.known.get(n); ok {
 		return out, nil
+	}
+	if s.kept%stopEvery == 0 {
+		s.askStop()
 	}
 	if s.stopped != nil { // loops around this element still come to their end
 		return Scalar{}, s.stopped
 	}
-	if s.kept%stopEvery == 0 && s.opts.Stop != nil && s.opts.Stop() {
-		s.stopped = ErrStopped
-		return Scalar{}, s.stopped
-	}
 	f := v.frame
+	f.err = nil
 	s.chooser.begin()
 	v.space.seek(f, n)
 	f.now++
@@ -175,12 +217,39 @@ func (s *Sampler) at(v *lazy, n int64) (Scalar, error) {
 	if f.err != nil {
 		return Scalar{}, f.err
 	}
-	if s.kept++; s.kept > s.opts.limit()/rememberedBytes {
+	s.kept++
+	if s.bytes += v.known.set(n, out); s.bytes > s.opts.limit() {
 		return Scalar{}, fmt.Errorf("value %s: the samples need more memory than the limit of %d bytes",
 			v.name, s.opts.limit())
 	}
-	v.known[n] = out
 	return out, nil
+}
+
+// askStop asks whether to stop.
+func (s *Sampler) askStop() {
+	if s.stopped == nil && s.opts.Stop != nil && s.opts.Stop() {
+		s.stopped = ErrStopped
+	}
+}
+
+// computeAll computes all elements of v, where there is room for them. Those that are known stay as they are. Where one of the others cannot
+// be computed, such as one that reads outside, elements are still computed one by one.
+func (s *Sampler) computeAll(v *lazy) {
+	v.partial = true
+	elements := v.space.len()
+	if elements > (s.opts.limit()-s.bytes)/elementBytes {
+		return
+	}
+	out, f := New(v.dtype, shapeOf(v.space)...), v.frame
+	f.err = nil
+	s.chooser.begin()
+	v.whole(f, out)
+	if f.err != nil {
+		return
+	}
+	v.known.each(out.set)
+	s.bytes += elements*elementBytes - v.known.bytes()
+	v.all, v.known = out, nil
 }
 
 // seek sets the ranges to the point at linear position n.
@@ -189,6 +258,15 @@ func (b box) seek(f *frame, n int64) {
 		f.at[b.slots[d]] = n % b.extents[d]
 		n /= b.extents[d]
 	}
+}
+
+// shapeOf is the shape of a value with such points.
+func shapeOf(points box) []int {
+	out := make([]int, len(points.extents))
+	for d, extent := range points.extents {
+		out[d] = int(extent)
+	}
+	return out
 }
 
 func extents64(shape []int) []int64 {
