@@ -14,7 +14,8 @@ type fold struct {
 	identity Scalar
 	round    func(float64) float64   // to the accumulator's type; nil in Exact mode
 	sampled  func([]float64) float64 // in Sampled mode: one of the results that an engine may get from the terms
-	row      *row                    // computes the body for runs along the last range; nil where it is computed point by point
+	row      *row                    // computes the body for runs along a range; nil where it is computed point by point
+	along    int                     // that range
 
 	acc  Scalar // the running value; for argmax and argmin, of the best element
 	best int64  // argmax and argmin: the position of the best element
@@ -40,11 +41,18 @@ func (c *compiler) newFold(op ir.Monoid, where, body *ir.Expr) *fold {
 	return r
 }
 
-// foldOver compiles the reduction r of body over the points of b, in runs where these are long.
+// mostInside is how many points the ranges behind that of a run may have: their terms lie between those of the run, and wait for these.
+const mostInside = 64
+
+// foldOver compiles the reduction r of body over the points of b, in runs where a range is long: the last, or one before short ones.
 func (c *compiler) foldOver(r *ir.Reduction, body *ir.Expr, b box) *fold {
-	out, last := c.newFold(r.Op, r.Where, body), len(b.extents)-1
-	if c.source != nil && last >= 0 && b.extents[last] >= leastLanes {
-		out.row = c.lanes(body, r.Ranges[last])
+	out, inside := c.newFold(r.Op, r.Where, body), int64(1)
+	for p := len(b.extents) - 1; p >= 0 && c.source != nil && inside <= mostInside && (r.Where == nil || inside == 1); p-- {
+		if b.extents[p] >= leastLanes {
+			out.row, out.along = c.lanes(body, r.Ranges[p]), p
+			break
+		}
+		inside *= b.extents[p]
 	}
 	return out
 }
@@ -155,20 +163,41 @@ func (r *fold) allTerms(b box) func(*frame) {
 	}
 }
 
-// runs visits the points of b that take part, in order, in runs along the last range.
+// runs visits the values at the points of b that take part, in order, many at a time.
 func (r *fold) runs(f *frame, b box, visit func(values []float64, n int64)) {
-	last := len(b.slots) - 1
-	extent := b.extents[last]
-	box{b.slots[:last], b.extents[:last]}.each(f, func(n int64) {
+	if b.len() == 0 {
+		return
+	}
+	extent, inside := b.extents[r.along], box{b.slots[r.along+1:], b.extents[r.along+1:]}
+	terms := make([]float64, 0)
+	if inside.len() > 1 {
+		terms = make([]float64, min(mostLanes, extent)*inside.len())
+	}
+	box{b.slots[:r.along], b.extents[:r.along]}.each(f, func(n int64) {
 		for from := int64(0); from < extent && f.err == nil; {
 			to := min(from+mostLanes, extent)
 			from, to = r.takingPart(f, from, to)
-			if from < to {
+			switch {
+			case from >= to:
+			case len(terms) > 0:
+				visit(r.between(f, inside, from, terms[:(to-from)*inside.len()]), (n*extent+from)*inside.len())
+			default:
 				visit(r.row.run(f, from, to-from), n*extent+from)
 			}
 			from = to
 		}
 	})
+}
+
+// between computes terms from a point of the run's range on, each with those of the ranges behind.
+func (r *fold) between(f *frame, inside box, from int64, terms []float64) []float64 {
+	step := int(inside.len())
+	inside.each(f, func(n int64) {
+		for i, v := range r.row.run(f, from, int64(len(terms)/step)) {
+			terms[i*step+int(n)] = v
+		}
+	})
+	return terms
 }
 
 // takingPart is the first run between two points of the last range that takes part as a whole; an empty one where none does.

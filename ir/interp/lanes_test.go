@@ -105,7 +105,7 @@ func (d *drawnValues) expr(t ir.DType, ranges []*ir.Range, depth int) *ir.Expr {
 
 // value draws a value of one or two axes, reduced over up to two ranges or none.
 func (d *drawnValues) value(name string) *ir.Value {
-	extents := []int64{1, 3, 8, 9, 20, 33, 300}
+	extents := []int64{1, 2, 3, 8, 20, 33, 300}
 	extent := func() *ir.Expr { return ir.IntConst(extents[d.pick(len(extents)-1)]) }
 	shape := []*ir.Expr{ir.IntConst(extents[d.pick(len(extents))])}
 	if d.pick(2) == 0 {
@@ -115,8 +115,12 @@ func (d *drawnValues) value(name string) *ir.Value {
 	axes := d.NewAxes(shape)
 	ranges := append([]*ir.Range{}, axes...)
 	var over []*ir.Range
-	for range d.pick(3) {
-		over = append(over, d.NewRange("k", extent()))
+	for range d.pick(4) {
+		n := extent()
+		if d.pick(20) == 0 {
+			n = ir.IntConst(0)
+		}
+		over = append(over, d.NewRange("k", n))
 	}
 	ranges = append(ranges, over...)
 	body := d.expr(t, ranges, d.pick(4))

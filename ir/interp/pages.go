@@ -10,14 +10,17 @@ import (
 // pages remembers some elements of a value, by position. Elements that lie close together share a page, as they are mostly asked
 // for one after the other.
 type pages struct {
-	float bool
-	count int64
-	all   map[int64]*page
-	at    int64 // the number of the page used last
-	last  *page
+	float    bool
+	elements int64           // of the value
+	count    int64           // known
+	bytes    int64           // that they take
+	table    []*page         // by number, of a value that is not large; nil before the first
+	all      map[int64]*page // by number, of others
 }
 
 const (
+	tableElements = 16 << 20 // of a value with a table, which has 2 MiB then
+
 	pageElements = 64
 	pageBytes    = 8*pageElements + 64 // about what a page costs
 )
@@ -28,14 +31,35 @@ type page struct {
 	words [pageElements]uint64 // bits of floats, or integers
 }
 
-func newPages(t ir.DType) *pages { return &pages{float: t.IsFloat(), all: map[int64]*page{}, at: -1} }
+func newPages(t ir.DType, elements int64) *pages {
+	return &pages{float: t.IsFloat(), elements: elements}
+}
 
 // find returns the page of a position; nil where there is none.
 func (p *pages) find(n int64) *page {
-	if number := n / pageElements; number != p.at {
-		p.at, p.last = number, p.all[number]
+	if p.table != nil {
+		return p.table[n/pageElements]
 	}
-	return p.last
+	return p.all[n/pageElements]
+}
+
+// add makes the page of a position. It returns how many bytes more that takes.
+func (p *pages) add(n int64) (*page, int64) {
+	made, bytes := &page{}, int64(pageBytes)
+	switch {
+	case p.elements > tableElements && p.all == nil:
+		p.all = map[int64]*page{}
+	case p.elements <= tableElements && p.table == nil:
+		p.table = make([]*page, (p.elements+pageElements-1)/pageElements)
+		bytes += 8 * int64(len(p.table))
+	}
+	if p.table != nil {
+		p.table[n/pageElements] = made
+	} else {
+		p.all[n/pageElements] = made
+	}
+	p.bytes += bytes
+	return made, bytes
 }
 
 func (p *pages) get(n int64) (Scalar, bool) {
@@ -57,8 +81,7 @@ func (p *pages) scalar(word uint64) Scalar {
 func (p *pages) set(n int64, v Scalar) (more int64) {
 	to := p.find(n)
 	if to == nil {
-		to, more = &page{}, pageBytes
-		p.all[n/pageElements], p.last = to, to
+		to, more = p.add(n)
 	}
 	to.known |= 1 << (n % pageElements)
 	to.words[n%pageElements] = uint64(v.I)
@@ -69,14 +92,20 @@ func (p *pages) set(n int64, v Scalar) (more int64) {
 	return more
 }
 
-func (p *pages) bytes() int64 { return int64(len(p.all)) * pageBytes }
-
 // each visits the known elements, in no order.
 func (p *pages) each(visit func(int64, Scalar)) {
-	for number, of := range p.all {
-		for known := of.known; known != 0; known &= known - 1 {
+	of := func(number int64, found *page) {
+		for known := found.known; known != 0; known &= known - 1 {
 			i := words.TrailingZeros64(known)
-			visit(number*pageElements+int64(i), p.scalar(of.words[i]))
+			visit(number*pageElements+int64(i), p.scalar(found.words[i]))
 		}
+	}
+	for number, found := range p.table {
+		if found != nil {
+			of(int64(number), found)
+		}
+	}
+	for number, found := range p.all {
+		of(number, found)
 	}
 }

@@ -135,7 +135,7 @@ func (s *Sampler) compile(v *ir.Value) (*lazy, error) {
 		return nil, err
 	}
 	whole := c.whole(v, space, body)
-	out := &lazy{name: v.Name, dtype: v.Type, space: space, body: body, whole: whole, frame: c.frame(), known: newPages(v.Type)}
+	out := &lazy{name: v.Name, dtype: v.Type, space: space, body: body, whole: whole, frame: c.frame(), known: newPages(v.Type, space.len())}
 	out.frame.stop = func() error { s.askStop(); return s.stopped }
 	return out, nil
 }
@@ -248,7 +248,7 @@ func (s *Sampler) computeAll(v *lazy) {
 		return
 	}
 	v.known.each(out.set)
-	s.bytes += elements*elementBytes - v.known.bytes()
+	s.bytes += elements*elementBytes - v.known.bytes
 	v.all, v.known = out, nil
 }
 
