@@ -177,7 +177,7 @@ func (r *runner) compute(v *ir.Value) (*Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	compute := c.whole(v, points, body)
+	compute := whole(points, body, c.segments(v, points))
 	f := c.frame()
 	compute(f, out)
 	return out, f.err

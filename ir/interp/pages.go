@@ -62,6 +62,11 @@ func (p *pages) add(n int64) (*page, int64) {
 	return made, bytes
 }
 
+func (p *pages) has(n int64) bool {
+	found := p.find(n)
+	return found != nil && found.known>>(n%pageElements)&1 != 0
+}
+
 func (p *pages) get(n int64) (Scalar, bool) {
 	found := p.find(n)
 	if found == nil || found.known>>(n%pageElements)&1 == 0 {

@@ -77,6 +77,7 @@ type lazy struct {
 	all     *Tensor // every element, of an input, and once they are computed; else nil
 	space   box
 	body    code
+	run     segment // nil where elements are computed one by one
 	whole   func(*frame, *Tensor)
 	frame   *frame
 	known   *pages // the elements computed one by one
@@ -134,8 +135,8 @@ func (s *Sampler) compile(v *ir.Value) (*lazy, error) {
 	if err != nil {
 		return nil, err
 	}
-	whole := c.whole(v, space, body)
-	out := &lazy{name: v.Name, dtype: v.Type, space: space, body: body, whole: whole, frame: c.frame(), known: newPages(v.Type, space.len())}
+	run := c.segments(v, space)
+	out := &lazy{name: v.Name, dtype: v.Type, space: space, body: body, run: run, whole: whole(space, body, run), frame: c.frame(), known: newPages(v.Type, space.len())}
 	out.frame.stop = func() error { s.askStop(); return s.stopped }
 	return out, nil
 }
@@ -161,21 +162,55 @@ func (s *Sampler) source(v *lazy) source {
 		return v.all.source()
 	}
 	return source{v.space.extents, func(f *frame, first, step int64, out []float64) {
-		for i := range out {
+		for len(out) > 0 && f.err == nil {
+			n := 1
 			if v.all != nil {
-				v.all.read(first, step, out[i:])
+				v.all.read(first, step, out)
 				return
+			} else if n = s.unknown(v, first, step, len(out)); n < leastLanes {
+				out[0], n = s.demand(f, v, first).F, 1
+			} else {
+				s.demandRun(f, v, first, out[:n])
 			}
-			out[i] = s.demand(f, v, first).F
-			first += step
+			first, out = first+int64(n)*step, out[n:]
 		}
 	}}
+}
+
+// unknown is how many elements from first on can be computed as a run: neighbours of one row that are not known.
+func (s *Sampler) unknown(v *lazy, first, step int64, most int) int {
+	if v.run == nil || step != 1 || v.isEnough() {
+		return 0
+	}
+	extent, n := v.space.extents[len(v.space.extents)-1], 0
+	for most = min(most, int(extent-first%extent)); n < most && !v.known.has(first+int64(n)); n++ {
+	}
+	return n
+}
+
+// demandRun computes elements as unknown counts them, for the evaluation of f.
+func (s *Sampler) demandRun(f *frame, v *lazy, first int64, out []float64) {
+	if s.askStop(); s.stopped != nil {
+		f.err = s.stopped
+		return
+	}
+	own := v.frame
+	own.err = nil
+	s.chooser.begin()
+	v.space.seek(own, first)
+	v.run(own, own.at[v.space.slots[len(v.space.slots)-1]], out)
+	if f.err = own.err; f.err != nil {
+		return
+	}
+	for i := 0; i < len(out) && f.err == nil; i++ {
+		f.err = s.remember(v, first+int64(i), Scalar{F: out[i]})
+	}
 }
 
 // demand is the element of v at position n for the evaluation of f, which is told of errors. Where enough of v is asked for, all of
 // it is computed.
 func (s *Sampler) demand(f *frame, v *lazy, n int64) Scalar {
-	if v.all == nil && v.known.count > max(wholeLeast, v.space.len()/wholePart) && !v.partial {
+	if v.isEnough() {
 		s.computeAll(v)
 	}
 	out, err := s.at(v, n)
@@ -183,6 +218,11 @@ func (s *Sampler) demand(f *frame, v *lazy, n int64) Scalar {
 		f.err = err
 	}
 	return out
+}
+
+// isEnough reports whether so many elements were asked for that all are computed.
+func (v *lazy) isEnough() bool {
+	return v.all == nil && !v.partial && v.known.count > max(wholeLeast, v.known.elements/wholePart)
 }
 
 const (
@@ -217,12 +257,16 @@ func (s *Sampler) at(v *lazy, n int64) (Scalar, error) {
 	if f.err != nil {
 		return Scalar{}, f.err
 	}
+	return out, s.remember(v, n, out)
+}
+
+// remember keeps an element.
+func (s *Sampler) remember(v *lazy, n int64, x Scalar) error {
 	s.kept++
-	if s.bytes += v.known.set(n, out); s.bytes > s.opts.limit() {
-		return Scalar{}, fmt.Errorf("value %s: the samples need more memory than the limit of %d bytes",
-			v.name, s.opts.limit())
+	if s.bytes += v.known.set(n, x); s.bytes > s.opts.limit() {
+		return fmt.Errorf("value %s: the samples need more memory than the limit of %d bytes", v.name, s.opts.limit())
 	}
-	return out, nil
+	return nil
 }
 
 // askStop asks whether to stop.

@@ -5,36 +5,43 @@ import (
 	"github.com/fusec/fusec/ir/num"
 )
 
-// whole compiles all elements of a value, whose elements are known to be body at points.
-func (c *compiler) whole(v *ir.Value, points box, body code) func(*frame, *Tensor) {
-	if last := len(points.extents) - 1; last >= 0 && points.extents[last] >= leastLanes && c.source != nil {
-		if v.Reduce == nil {
-			if row := c.lanes(v.Body, v.Axes[last]); row != nil {
-				return rowByRow(points, row.into)
-			}
-		} else if a := c.across(v, points); a != nil {
-			return rowByRow(points, a.into)
+// segment computes a run of elements along the last axis of a value, in the row that the frame stands at.
+type segment func(f *frame, start int64, out []float64)
+
+// segments compiles runs of elements of a value; nil where it is computed element by element.
+func (c *compiler) segments(v *ir.Value, points box) segment {
+	last := len(points.extents) - 1
+	if last < 0 || points.extents[last] < leastLanes || c.source == nil {
+		return nil
+	}
+	if v.Reduce == nil {
+		if row := c.lanes(v.Body, v.Axes[last]); row != nil {
+			return row.into
 		}
+	} else if a := c.across(v, points); a != nil {
+		return a.into
 	}
-	return func(f *frame, out *Tensor) {
-		points.each(f, func(n int64) {
-			if n%stopEvery == 0 {
-				f.checkStop()
-			}
-			out.set(n, body.eval(f))
-		})
-	}
+	return nil
 }
 
-// rowByRow computes runs along the last axis.
-func rowByRow(points box, into func(f *frame, start int64, out []float64)) func(*frame, *Tensor) {
+// whole computes all elements of a value, whose elements are body at points.
+func whole(points box, body code, run segment) func(*frame, *Tensor) {
+	if run == nil {
+		return func(f *frame, out *Tensor) {
+			points.each(f, func(n int64) {
+				if n%stopEvery == 0 {
+					f.checkStop()
+				}
+				out.set(n, body.eval(f))
+			})
+		}
+	}
 	last := len(points.extents) - 1
-	extent := points.extents[last]
-	rows := box{points.slots[:last], points.extents[:last]}
+	extent, rows := points.extents[last], box{points.slots[:last], points.extents[:last]}
 	return func(f *frame, out *Tensor) {
 		rows.each(f, func(n int64) {
 			for start := int64(0); start < extent && f.err == nil; start += mostLanes {
-				into(f, start, out.F[n*extent+start:n*extent+min(start+mostLanes, extent)])
+				run(f, start, out.F[n*extent+start:n*extent+min(start+mostLanes, extent)])
 			}
 		})
 	}
