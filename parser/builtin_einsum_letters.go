@@ -99,11 +99,12 @@ func (l *einsumLetters) letter(letter rune, size *ir.Expr, at einsumLetter) bool
 	case isRest(letter) && size.IsConst(1) || l.sameSize(old.rng.Extent, size):
 		return true
 	}
-	if name = "letter " + name; isRest(letter) {
-		name = "... at one place"
+	what := "einsum letter " + name + " is"
+	if isRest(letter) {
+		what = "einsum's ... stands for"
 	}
 	first, v := l.operands[old.operand], l.operands[at.operand]
-	l.origins(l.errorf(l.span, "einsum %s is axis %d of %s and axis %d of %s: the sizes %s", name,
+	l.origins(l.errorf(l.span, "%s axis %d of %s and axis %d of %s: the sizes %s", what,
 		old.axis, first.describe(), at.axis, v.describe(), differText(old.rng.Extent, size)), []val{first, v})
 	return false
 }

@@ -35,6 +35,7 @@ var foreignArguments = map[[2]string]string{
 	{"batch_norm", "momentum"}:     trainsNorm,
 	{"batch_norm", "running_mean"}: trainsNorm,
 	{"batch_norm", "running_var"}:  trainsNorm,
+	{"cross_entropy", "target"}:    "soft_cross_entropy(logits, target) takes the probabilities of the classes",
 	{"roll", "axis"}:               "calls in each other move several axes, as in roll(roll(x, 1, axis=1), 2, axis=2)",
 	{"pad", "width"}:               padsSeveral,
 	{"pad", "axis"}:                padsSeveral,
@@ -63,6 +64,9 @@ var foreignFunctions = map[string]string{
 	"clip": "clamp(x, lo, hi)", "power": "pow(a, b)", "absolute": "abs(x)", "negative": "-x",
 	"arange": "iota(n)", "range": "iota(n)", "cat": "concat(a, b)", "concatenate": "concat(a, b)", "hstack": "concat(a, b)",
 	"view": "reshape(x, ...)", "expand": "broadcast(x, ...)", "broadcast_to": "broadcast(x, ...)", "expand_dims": "unsqueeze(x, axis)",
+	"take_along_dim": "gather(x, index, axis)", "take_along_axis": "gather(x, index, axis)",
+	"masked_select": chosenByValue, "nonzero": chosenByValue, "argwhere": chosenByValue, "unique": chosenByValue,
+	"index_put": "where(mask, value, x), or index_add(x, index, source)", "index_copy": "where(mask, value, x), or index_add(x, index, source)", "index_fill": "where(mask, value, x)",
 	"tile": "repeat(x, ...)", "moveaxis": "permute(x, ...)", "movedim": "permute(x, ...)", "take": "gather(...), or x[at]",
 	"scatter": "scatter_add(...)", "diag": "diagonal(x)", "inner": "vecdot(a, b)", "tensordot": "einsum(...)",
 	"ones": "full(1, ...)", "zeros": "full(0, ...)", "empty": "full(0, ...)", "rand": "uniform_like(x, seed)", "randn": "normal_like(x, seed)",
@@ -100,6 +104,8 @@ var foreignFunctions = map[string]string{
 }
 
 const frequencies = "2 * pi * f32(iota(N))[:, none] * f32(iota(K)) / N: there are no complex numbers"
+
+const chosenByValue = "where(condition, x, 0), or sum(where(condition, x, 0)): how many elements a result has does not depend on values"
 
 const noDecompositions = "formulas of the elements, for small matrices: there are no decompositions"
 
