@@ -124,7 +124,7 @@ type comparison struct {
 	nearest
 	strict         float64 // the largest error of strict, in units in the last place
 	known          bool    // strict is known
-	tf32           bool    // of the reference
+	tf32, plain    bool    // of the reference
 	illConditioned int     // elements of which roundings allow more than a tenth
 }
 
@@ -147,7 +147,7 @@ const illConditioned = 0.1
 // own operations do, to nine in ten of the elements or to this one. Integers must be what
 // they are in either arithmetic.
 func (r *reference) compare(got *tensor.Tensor, length float64) comparison {
-	c := comparison{known: r.strict != nil, tf32: r.tf32, nearest: nearest{part: -1}}
+	c := comparison{known: r.strict != nil, tf32: r.tf32, plain: r.plain, nearest: nearest{part: -1}}
 	float := got.DType.IsFloat()
 	relative, size := relativeTolerance(got.DType, length), rootMeanSquare(r.exact)
 	gaps := r.gaps()

@@ -333,3 +333,18 @@ func TestOnlyGPUsRoundToTF32(t *testing.T) {
 	assert.Contains(t, c.toleranceText(ir.F32, 1), "allowed: 4.0e-03 of its size: ")
 	assert.Contains(t, c.toleranceText(ir.F32, 1), "4 times what rounding each operation, and the factors of products to tf32, does to nine in ten elements")
 }
+
+// TestPlainReference: without the run whose roundings are drawn, twice as much is allowed for roundings of operations.
+func TestPlainReference(t *testing.T) {
+	got, err := tensor.New(ir.F32, 2)
+	require.NoError(t, err)
+	full := &reference{exact: []float64{1, 2}, strict: []float64{1.5, 2.5}}
+	plain := &reference{exact: full.exact, strict: full.strict, plain: true}
+	for i, gap := range full.gaps() {
+		assert.Equal(t, drawnGap*gap, plain.gaps()[i])
+	}
+	c := plain.compare(got, 1)
+	assert.Contains(t, c.toleranceText(ir.F32, 1), "8 times what rounding each operation does")
+	c = full.compare(got, 1)
+	assert.Contains(t, c.toleranceText(ir.F32, 1), "4 times what rounding each operation does")
+}
