@@ -138,21 +138,45 @@ func numbers(x *interp.Tensor) []float64 {
 type sampling struct {
 	graph  *ir.Graph
 	inputs []*interp.Tensor
-	runs   []*interp.Sampler
-	over   func() bool // whether the time is over; what is not computed then is left out
+	runs   [plainRuns + 1]*interp.Sampler // by the numbers of roundings; nil before the first element
+	over   func() bool                    // whether the time is over; what is not computed then is left out
 }
 
 // reference computes elements of an output, with so many of the roundings, until the time is over; nil where it is over before the first.
+// The plain runs are first. Where the one whose roundings are drawn does not end in time it is left out, but for tf32, of which it alone tells.
 func (s *sampling) reference(output int, at [][]int, how []interp.Options) (*reference, error) {
-	ref := &reference{name: interpreterName, tf32: s.graph.TF32, points: at, chosen: len(at), plain: len(how) == plainRuns}
-	if !ref.plain {
-		ref.resample = resampler(s.graph, s.inputs, output)
+	ref := &reference{name: interpreterName, tf32: s.graph.TF32, points: at, chosen: len(at), plain: true}
+	columns, err := s.columns(output, at, 0, how[:plainRuns])
+	if err != nil {
+		return nil, err
 	}
+	ref.points = at[:len(columns[0])]
+	if len(how) > plainRuns && len(ref.points) > 0 {
+		drawn, err := s.columns(output, ref.points, plainRuns, how[plainRuns:])
+		if err != nil {
+			return nil, err
+		}
+		if n := len(drawn[0]); n == len(ref.points) || s.graph.TF32 {
+			ref.plain, ref.points, ref.resample = false, at[:n], resampler(s.graph, s.inputs, output)
+			columns = append(columns, drawn...)
+		}
+	}
+	if len(at) > 0 && len(ref.points) == 0 {
+		return nil, nil
+	}
+	for n, values := range columns {
+		ref.add(n, values[:len(ref.points)])
+	}
+	return ref, nil
+}
+
+// columns computes elements of an output with roundings, the first of which is run number first, until the time is over.
+func (s *sampling) columns(output int, at [][]int, first int, how []interp.Options) ([][]float64, error) {
 	columns := make([][]float64, len(how))
-	for i, index := range at {
-		row, err := s.element(interp.Point{Output: output, Index: index}, how)
+	for _, index := range at {
+		row, err := s.element(interp.Point{Output: output, Index: index}, first, how)
 		if errors.Is(err, interp.ErrStopped) {
-			s.runs, ref.points = nil, at[:i]
+			clear(s.runs[first : first+len(how)]) // which have stopped
 			break
 		}
 		if err != nil {
@@ -162,27 +186,21 @@ func (s *sampling) reference(output int, at [][]int, how []interp.Options) (*ref
 			columns[n] = append(columns[n], v)
 		}
 	}
-	if len(at) > 0 && len(ref.points) == 0 {
-		return nil, nil
-	}
-	for n, values := range columns {
-		ref.add(n, values)
-	}
-	return ref, nil
+	return columns, nil
 }
 
-// element is one element of an output with each of the roundings.
-func (s *sampling) element(p interp.Point, roundings []interp.Options) (row []float64, err error) {
+// element is one element of an output with each of the roundings, the first of which is run number first.
+func (s *sampling) element(p interp.Point, first int, roundings []interp.Options) (row []float64, err error) {
 	for i, how := range roundings {
-		if len(s.runs) == i {
+		if s.runs[first+i] == nil {
 			how.Stop, how.MaxBytes = func() bool { return s.over() }, samplerBytes
 			run, err := interp.NewSampler(s.graph, s.inputs, how)
 			if err != nil {
 				return nil, err
 			}
-			s.runs = append(s.runs, run)
+			s.runs[first+i] = run
 		}
-		v, err := s.runs[i].At(p)
+		v, err := s.runs[first+i].At(p)
 		if err != nil {
 			return nil, err
 		}
