@@ -52,7 +52,7 @@ var builtinRows = []*builtin{
 	{gradName, "f, x, args..., wrt = x, dy = 1, values = false", "tensors", "the gradients of f(x, args...) by the parameters in wrt", nil}, // see gradient
 	{"stop_gradient", "x", "tensor", "x, which gradients take for a constant", one(stopGradient)},
 	{"stationary", "x", "tensor", "x, by which what is computed has a derivative of 0: gradients leave out that term", one(stationary)},
-	{"einsum", "spec, tensors...", "tensor", "sum of products by index letters: einsum(\"ij,jk->ik\", a, b); in f32 and f64 two tensors are summed at a time", one(einsum)},
+	{"einsum", "spec, tensors...", "tensor", "sum of products by index letters, ... for axes that broadcast: einsum(\"ij,jk->ik\", a, b); in f32 and f64 two tensors are summed at a time", one(einsum)},
 }
 
 // builtins indexes the rows by name. Code that the rows call reaches it through

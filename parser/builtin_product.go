@@ -125,13 +125,17 @@ func einsum(b *builder, args []val, span diag.Span) val {
 	}
 	ein := &einsumLetters{builder: b, operands: args[1].list, span: args[0].span, letters: map[rune]einsumLetter{}}
 	for i, term := range terms {
-		if !ein.term(term, parts[i], i) {
+		read, ok := ein.term(term, parts[i], i)
+		if !ok {
 			return val{}
 		}
+		terms[i] = read
 	}
 	ranges, order := ein.ranges(), ein.order
 	if !arrow {
-		right = lettersOnce(left, order)
+		right = ein.rest() + lettersOnce(left)
+	} else if strings.Contains(left, restText) {
+		right = strings.Replace(right, restText, ein.rest(), 1)
 	}
 	var axes []*ir.Range
 	kept := map[rune]bool{}
@@ -153,7 +157,11 @@ func (b *builder) contract(parts []*array, terms []string, ranges map[rune]*ir.R
 	var body *ir.Expr
 	for i, term := range terms {
 		var at []*ir.Expr
-		for _, letter := range term {
+		for d, letter := range []rune(term) {
+			if isRest(letter) && parts[i].shape[d].IsConst(1) {
+				at = append(at, ir.IntConst(0))
+				continue
+			}
 			at = append(at, ranges[letter].At())
 		}
 		e := parts[i].elem(at)
@@ -173,74 +181,4 @@ func (b *builder) contract(parts []*array, terms []string, ranges map[rune]*ir.R
 		body = ir.Reduce(&ir.Reduction{Op: ir.Sum, Ranges: folded}, body).At(b.shown(span))
 	}
 	return arrv(b.defineOver("einsum", axes, body, span))
-}
-
-// einsumLetters are the index letters of an einsum as its operands give them sizes.
-type einsumLetters struct {
-	*builder
-	operands []val
-	span     diag.Span // of the letters
-	letters  map[rune]einsumLetter
-	order    []rune // of first use
-}
-
-// einsumLetter is a letter with the operand and the axis that gave it its range.
-type einsumLetter struct {
-	rng           *ir.Range
-	operand, axis int
-}
-
-func (l *einsumLetters) ranges() map[rune]*ir.Range {
-	out := map[rune]*ir.Range{}
-	for letter, found := range l.letters {
-		out[letter] = found.rng
-	}
-	return out
-}
-
-// term reads the letters of one operand.
-func (l *einsumLetters) term(term string, a *array, operand int) bool {
-	v := l.operands[operand]
-	if len(term) != len(a.shape) {
-		l.origins(l.errorf(l.span, "einsum gives %s %q to %s, which has %s: expected a letter for each axis",
-			letterText(len(term)), term, v.describe(), plural(len(a.shape), "axis")), []val{v})
-		return false
-	}
-	for d, letter := range term {
-		if letter > 'z' || !isLetter(byte(letter)) {
-			l.errorf(l.span, "einsum letter %q: expected a to z or A to Z", letter)
-			return false
-		}
-		old, ok := l.letters[letter]
-		if !ok {
-			l.letters[letter] = einsumLetter{l.g.NewRange(string(letter), a.shape[d]), operand, d}
-			l.order = append(l.order, letter)
-			continue
-		}
-		if !l.sameSize(old.rng.Extent, a.shape[d]) {
-			first := l.operands[old.operand]
-			l.origins(l.errorf(l.span, "einsum letter %c is axis %d of %s and axis %d of %s: the sizes %s", letter,
-				old.axis, first.describe(), d, v.describe(), differText(old.rng.Extent, a.shape[d])), []val{first, v})
-			return false
-		}
-	}
-	return true
-}
-
-func letterText(n int) string {
-	if n == 1 {
-		return "the letter"
-	}
-	return "the letters"
-}
-
-// lettersOnce is the result of an einsum without ->: the letters that stand once, in order.
-func lettersOnce(left string, order []rune) string {
-	var out []rune
-	for c := 'A'; c <= 'z'; c++ {
-		if strings.Count(left, string(c)) == 1 {
-			out = append(out, c)
-		}
-	}
-	return string(out)
 }

@@ -27,6 +27,8 @@ func TestFormat(t *testing.T) {
 		{"broken lines", "graph f(x: f32[N],\n  z: f32[N],  # second\n) -> (y: f32[N]) {\ny = x +\nexp(\nz\n)\n}", ""},
 		{"continued", "graph f(x: f32[N],\n  z: f32[N]  # second\n) -> (y: f32[N]) {\ny = x +\nexp(\nz\n)\n}",
 			"graph f(x: f32[N],\n    z: f32[N]  # second\n) -> (y: f32[N]) {\n    y = x +\n        exp(\n        z\n    )\n}\n"},
+		{"results on a line of their own", "fn f(x: T[...])\n  ->T[...] = x\ngraph g(x: f32[N])  # all\n\n# of it\n-> (y: f32[N],\nz: f32[N]) {\ny = x\nz = f(x)\n}",
+			"fn f(x: T[...])\n    -> T[...] = x\ngraph g(x: f32[N])  # all\n    # of it\n    -> (y: f32[N],\n    z: f32[N]) {\n    y = x\n    z = f(x)\n}\n"},
 		{"annotations", "@onekernel   @bench( N = 8 ,M=9 )graph f(x: f32[N, M]) -> (y: f32[N]) {\ny = x\n}",
 			"@onekernel @bench(N=8, M=9)\ngraph f(x: f32[N, M]) -> (y: f32[N]) {\n    y = x\n}\n"},
 		{"line ends", "\xef\xbb\xbfconst A = 1\r\n\r\n\r\nconst B = 2 # b\r\n", "const A = 1\n\nconst B = 2  # b\n"},

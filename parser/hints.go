@@ -35,6 +35,7 @@ var foreignArguments = map[[2]string]string{
 	{"batch_norm", "momentum"}:     trainsNorm,
 	{"batch_norm", "running_mean"}: trainsNorm,
 	{"batch_norm", "running_var"}:  trainsNorm,
+	{"cross_entropy", "target"}:    "soft_cross_entropy(logits, target) takes the probabilities of the classes",
 	{"roll", "axis"}:               "calls in each other move several axes, as in roll(roll(x, 1, axis=1), 2, axis=2)",
 	{"pad", "width"}:               padsSeveral,
 	{"pad", "axis"}:                padsSeveral,
@@ -63,6 +64,9 @@ var foreignFunctions = map[string]string{
 	"clip": "clamp(x, lo, hi)", "power": "pow(a, b)", "absolute": "abs(x)", "negative": "-x",
 	"arange": "iota(n)", "range": "iota(n)", "cat": "concat(a, b)", "concatenate": "concat(a, b)", "hstack": "concat(a, b)",
 	"view": "reshape(x, ...)", "expand": "broadcast(x, ...)", "broadcast_to": "broadcast(x, ...)", "expand_dims": "unsqueeze(x, axis)",
+	"take_along_dim": "gather(x, index, axis)", "take_along_axis": "gather(x, index, axis)",
+	"masked_select": chosenByValue, "nonzero": chosenByValue, "argwhere": chosenByValue, "unique": chosenByValue,
+	"index_put": "where(mask, value, x), or index_add(x, index, source)", "index_copy": "where(mask, value, x), or index_add(x, index, source)", "index_fill": "where(mask, value, x)",
 	"tile": "repeat(x, ...)", "moveaxis": "permute(x, ...)", "movedim": "permute(x, ...)", "take": "gather(...), or x[at]",
 	"scatter": "scatter_add(...)", "diag": "diagonal(x)", "inner": "vecdot(a, b)", "tensordot": "einsum(...)",
 	"ones": "full(1, ...)", "zeros": "full(0, ...)", "empty": "full(0, ...)", "rand": "uniform_like(x, seed)", "randn": "normal_like(x, seed)",
@@ -72,20 +76,18 @@ var foreignFunctions = map[string]string{
 	"mm": "a @ b", "matmul_nt": "a @ transpose(b)", "addmm": "a @ b + c", "scaled_dot_product_attention": "attention(q, k, v)", "layernorm": "layer_norm(x, weight, bias)", "rmsnorm": "rms_norm(x, weight)",
 	"len": theSizes, "size": theSizes, "shape": theSizes, "ndim": theSizes, "numel": "the product of its sizes, as N * M",
 	"astype": "f32(x), or another dtype", "to": "f32(x), or another dtype", "cast": "f32(x), or another dtype", "type": "f32(x), or another dtype",
-	"interpolate": "upsample_nearest2d(x, 2), upsample_bilinear(x, 2) or another upsample_...(x, scale), and grid_sample(x, grid) for other places",
-	"unbind":      "x[:, 0], x[:, 1], or another index, for each part; a, b = split(x, 2, axis=1) keeps the axis",
-	"unstack":     "x[:, 0], x[:, 1], or another index, for each part; a, b = split(x, 2, axis=1) keeps the axis",
-	"meshgrid":    "iota(N)[:, none] and iota(M), which broadcast to [N, M]", "linspace": "lo + (hi - lo) * f32(iota(N)) / (N - 1)",
-	"quantile":   "sort(x), and read the element at the place; median(x) is that in the middle",
-	"percentile": "sort(x), and read the element at the place; median(x) is that in the middle", "kthvalue": "sort(x), and read the element at the place",
-	"stft": "unfold(x, window, step) * w, and multiply that by the cosines and by the sines of " + frequencies,
-	"fft":  "products with the cosines and with the sines of " + frequencies, "rfft": "products with the cosines and with the sines of " + frequencies,
+	"resize":   "interpolate(x, (H, W), mode=\"bilinear\")",
+	"unbind":   "x[:, 0], x[:, 1], or another index, for each part; a, b = split(x, 2, axis=1) keeps the axis",
+	"unstack":  "x[:, 0], x[:, 1], or another index, for each part; a, b = split(x, 2, axis=1) keeps the axis",
+	"meshgrid": "iota(N)[:, none] and iota(M), which broadcast to [N, M]", "linspace": "lo + (hi - lo) * f32(iota(N)) / (N - 1)",
+	"percentile": "quantile(x, 0.01 * q)",
+	"stft":       "unfold(x, window, step) * w, and multiply that by the cosines and by the sines of " + frequencies,
+	"fft":        "products with the cosines and with the sines of " + frequencies, "rfft": "products with the cosines and with the sines of " + frequencies,
 	"ifft": "products with the cosines and with the sines of " + frequencies, "irfft": "products with the cosines and with the sines of " + frequencies,
 	"dct":             "x @ cos(pi * (f32(iota(N))[:, none] + 0.5) * f32(iota(K)) / N)",
 	"hann_window":     "0.5 - 0.5 * cos(2 * pi * f32(iota(N)) / N)",
 	"hamming_window":  "0.54 - 0.46 * cos(2 * pi * f32(iota(N)) / N)",
 	"blackman_window": "0.42 - 0.5 * cos(2 * pi * f32(iota(N)) / N) + 0.08 * cos(4 * pi * f32(iota(N)) / N)",
-	"eye":             "f32(iota(N)[:, none] == iota(N))",
 	"hypot":           "sqrt(a * a + b * b)",
 	"chunk":           "a, b = split(x, 2, axis=-1)",
 	"type_as":         "f32(x), or another dtype",
@@ -102,6 +104,8 @@ var foreignFunctions = map[string]string{
 }
 
 const frequencies = "2 * pi * f32(iota(N))[:, none] * f32(iota(K)) / N: there are no complex numbers"
+
+const chosenByValue = "where(condition, x, 0), or sum(where(condition, x, 0)): how many elements a result has does not depend on values"
 
 const noDecompositions = "formulas of the elements, for small matrices: there are no decompositions"
 

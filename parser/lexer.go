@@ -268,7 +268,7 @@ func numberLen(s string) int {
 }
 
 // markLines turns the line ends that do not end a statement into Whitespace:
-// those inside ( ) and [ ], after an operator or comma, on blank lines, and before else.
+// those inside ( ) and [ ], after an operator or comma, on blank lines, and before else and ->.
 func markLines(tokens []lexer.Token) {
 	brackets, last := 0, -1 // last: index of the last token that is not blank
 	for i := range tokens {
@@ -285,7 +285,7 @@ func markLines(tokens []lexer.Token) {
 			brackets--
 		case t.Value == "{" || t.Value == "}":
 			brackets = 0
-		case t.Value == "else" && last >= 0 && tokens[last].Type == tokEOL:
+		case (t.Value == "else" || t.Value == "->") && last >= 0 && tokens[last].Type == tokEOL:
 			tokens[last].Type = tokWhitespace
 		}
 		last = i

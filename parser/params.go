@@ -54,7 +54,40 @@ func (b *builder) bindParams(fn *fnNode, args []argument, span diag.Span) bool {
 			ok = b.bindParam(p, vals[i])
 		}
 	}
+	if b.mod.library && !b.parent.mod.library {
+		ok = ok && b.fitLibrary(fn)
+	}
 	return ok && b.bindSizes(fn.Params, vals)
+}
+
+// fitLibrary checks what the arguments of a function of the library mean by their names: an axis is one of the first tensor, and
+// dtypes I, J and K are of integers. What its body finds wrong would be said of values that the caller does not see.
+func (b *builder) fitLibrary(fn *fnNode) bool {
+	rank := -1
+	for _, p := range fn.Params {
+		v := b.scope.find(p.Name.Text).val
+		if v.kind == arrayVal && rank < 0 {
+			rank = len(v.arr.shape)
+		}
+		if p.Name.Text == "axis" && v.kind == intVal && rank >= 0 {
+			if _, ok := b.axis(v, rank, fn.Name.Text); !ok {
+				return false
+			}
+		}
+		if v.kind == arrayVal && isIntegerName(p.Type) && !v.arr.dtype.IsInt() {
+			hint := argumentHint(fn.Name.Text, p.Name.Text)
+			if hint == "" {
+				hint = ": cast it with i64(...)"
+			}
+			b.errorf(v.span, "argument %s of %s must be of integers, not %s%s", p.Name.Text, fn.Name.Text, v.describe(), hint)
+			return false
+		}
+	}
+	return true
+}
+
+func isIntegerName(t *typeNode) bool {
+	return t != nil && (t.Name == "I" || t.Name == "J" || t.Name == "K")
 }
 
 func paramNames(params []*paramNode) []string {

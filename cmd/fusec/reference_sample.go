@@ -12,28 +12,32 @@ import (
 
 // What the interpreter may be asked for, in operations as in reference.go.
 const (
-	sampleBudget = 6e7                                                 // for the sampled elements of one output
-	oneBudget    = sampleSeconds / (secondsAnOperation * roundingRuns) // for one group of elements, where more are too many
-	samples      = 256                                                 // elements of one output, where the budget allows
-	sharing      = 1.5                                                 // times what one element costs: most of a group that shares with it
+	sampleBudget = 6e7                                // for the sampled elements of one output
+	oneBudget    = sampleSeconds / secondsAnOperation // for one group of elements, where more are too many
+	plainBudget  = sampleSeconds / plainSeconds       // for one group in the plain runs alone
+	samples      = 256                                // elements of one output, where the budget allows
+	sharing      = 1.5                                // times what one element costs: most of a group that shares with it
 )
 
 // samplePoints chooses elements of an output: its corners, and others at random, as many as the budget allows; nil where it
-// allows none. Where elements are dear they come in groups that need the same reductions, as those of a row of a norm, which
+// allows none. It says about how many operations they take. Where elements are dear they come in groups that need the same reductions, as those of a row of a norm, which
 // the interpreter computes once for all of them.
-func samplePoints(g *ir.Graph, output int, sizes map[string]int64, shape []int, random *rand.Rand) [][]int {
+func samplePoints(g *ir.Graph, output int, sizes map[string]int64, shape []int, random *rand.Rand) (at [][]int, cost float64) {
 	if slices.Contains(shape, 0) {
-		return [][]int{}
+		return [][]int{}, 0
 	}
 	group := groupOf(g, output, sizes, shape)
 	n := samples / product(group)
 	for n > 1 && groupsCost(g, output, group, n, sizes) > sampleBudget {
 		n /= 2
 	}
-	if groupsCost(g, output, group, n, sizes) > oneBudget {
-		return nil
+	most := float64(plainBudget)
+	if g.TF32 { // which roundings are drawn for
+		most = oneBudget
 	}
-	var out [][]int
+	if cost = groupsCost(g, output, group, n, sizes); cost > most {
+		return nil, cost
+	}
 	for i := range n {
 		first := make([]int, len(shape))
 		for d, extent := range shape {
@@ -45,9 +49,9 @@ func samplePoints(g *ir.Graph, output int, sizes map[string]int64, shape []int, 
 				first[d] = random.IntN(extent)
 			}
 		}
-		out = append(out, groupAt(first, group, shape)...)
+		at = append(at, groupAt(first, group, shape)...)
 	}
-	return out
+	return at, cost
 }
 
 // groupOf is how many positions along each axis the elements of a group have: one where elements are cheap, or share nothing.

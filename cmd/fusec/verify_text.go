@@ -60,7 +60,11 @@ func (c *comparison) toleranceText(t ir.DType, length float64) string {
 		if c.own {
 			to = "this element"
 		}
-		text += fmt.Sprintf(" + %s, %d times what %s does to %s", units(c.drift), roundingGap, what, to)
+		times := roundingGap
+		if c.plain {
+			times *= drawnGap
+		}
+		text += fmt.Sprintf(" + %s, %d times what %s does to %s", units(c.drift), times, what, to)
 	}
 	if c.undecided > 0 {
 		text += fmt.Sprintf("; %s depend on rounding alone", countOf(c.undecided, "element"))

@@ -7,59 +7,79 @@ import (
 	"github.com/fusec/fusec/ir"
 )
 
-// rewrite says how a program could be changed so that a refused merge becomes possible; "" if
-// the merge is impossible, or would gain nothing.
-func rewrite(g *ir.Graph, reason ir.Reason, producer, consumer *ir.Value) string {
+// rewrite says how a program could be changed so that a refused merge becomes possible; "" if the merge is impossible, would gain
+// nothing, or needs a program that computes something else.
+func (x *explainer) rewrite(g *ir.Graph, reason ir.Reason, producer, consumer *ir.Value) string {
 	switch reason {
 	case ir.ReasonWritten:
 		if isOutput(g, producer) {
 			return "leave it out of the results"
 		}
 	case ir.ReasonIndexMismatch:
-		if !reordered(producer, consumer) {
-			return ""
+		if isTransposed(producer, consumer) {
+			return "let the reader take the elements as they are computed: apply the transpose between the two to the inputs, or to the result"
 		}
-		return "let the reader take the elements as they are computed: apply the transpose, slice or reshape between the two to the inputs, or to the result"
 	case ir.ReasonRecompute:
 		return "compute less before it is read at many points, or give it fewer readers"
-	case ir.ReasonCycle:
-		return "compute what stands between them from the inputs, not from this"
 	case ir.ReasonResources:
-		return "narrower types or shorter rows, or fewer tensors at once"
+		if !form.IsMatrixProduct(producer) && !form.IsMatrixProduct(consumer) { // which share no rows, whatever their types
+			return "narrower types or shorter rows, or fewer tensors at once"
+		}
 	case ir.ReasonDifferentRanges:
-		return differentRanges(producer, consumer)
+		if readers(g, producer) > 1 || isOutput(g, producer) {
+			return "" // it is computed for the others in any case
+		}
+		return x.differentRanges(producer, consumer)
 	}
 	return ""
 }
 
-// reordered reports whether a value reads another at one place for each point, in another order or a part of it, as through a
-// transpose, a slice or a reshape. Windows, neighbours of an element and gathers are no such reads: the program cannot
-// take them to the inputs.
-func reordered(producer, consumer *ir.Value) bool {
-	var read *ir.Expr
+// isTransposed reports whether a value computes something of all elements of another, each read once and with its axes in another
+// order. Slices, reshapes, windows, neighbours of an element and gathers are no such reads: the program cannot take them past what
+// is computed.
+func isTransposed(producer, consumer *ir.Value) bool {
+	read := onlyRead(producer, consumer)
+	if read == nil || form.WithoutCasts(consumer.Body) == read && consumer.Reduce == nil {
+		return false
+	}
+	used := map[*ir.Range]bool{}
+	for d, at := range read.Args {
+		if at.Op != ir.OpRange || used[at.Range] || !ir.SameSize(at.Range.Extent, producer.Axes[d].Extent) {
+			return false
+		}
+		used[at.Range] = true
+	}
+	return !inOrder(consumer, read)
+}
+
+// onlyRead is the load through which a value reads another; nil where it reads it at several places.
+func onlyRead(producer, consumer *ir.Value) (read *ir.Expr) {
 	for _, load := range consumer.Loads() {
 		if load.From != producer {
 			continue
 		}
-		if read != nil && !ir.Equal(read, load) || slices.ContainsFunc(load.Args, func(at *ir.Expr) bool { return isWindow(consumer, at) || len(ir.Loads(at)) > 0 }) {
-			return false
+		if read != nil && !ir.Equal(read, load) {
+			return nil
 		}
 		read = load
 	}
-	return read != nil && !inOrder(consumer, read)
+	return read
 }
 
-// isWindow reports whether an index goes over neighbours: depends on an axis of the value and on one that it reduces.
-func isWindow(v *ir.Value, at *ir.Expr) bool {
-	own, summed := false, false
-	ir.Walk(at, func(e *ir.Expr) bool {
-		if e.Op == ir.OpRange {
-			isOwn := slices.Contains(v.Axes, e.Range)
-			own, summed = own || isOwn, summed || !isOwn
+// sizeUnknown stands for a symbol without a size, which may be any.
+const sizeUnknown = 4096
+
+// extent is how many points ranges have together.
+func (x *explainer) extent(ranges ...*ir.Range) float64 {
+	n := 1.0
+	for _, r := range ranges {
+		if extent, ok := x.eval(r.Extent); ok {
+			n *= float64(extent)
+		} else {
+			n *= sizeUnknown
 		}
-		return true
-	})
-	return own && summed
+	}
+	return n
 }
 
 // inOrder reports whether a load has the axes of the value that reads it as they are: its own in order, then those that it
@@ -81,36 +101,95 @@ func inOrder(v *ir.Value, load *ir.Expr) bool {
 }
 
 // differentRanges advises where one loop would have to run inside another.
-func differentRanges(producer, consumer *ir.Value) string {
+func (x *explainer) differentRanges(producer, consumer *ir.Value) string {
 	switch {
-	case form.IsMatrixProduct(consumer) && scalesRows(producer, consumer):
+	case form.IsMatrixProduct(consumer) && isScaledRows(producer, consumer):
 		return "multiply the product, not its operand, by what belongs to a row: (x * r[:, none]) @ w is (x @ w) * r[:, none]"
 	case multipliesMatrices(consumer) && multipliesMatrices(producer):
-		return "multiply the weights first where that is less work: (x @ a) @ b is x @ (a @ b)"
-	case consumer.Reduce != nil && producer.Reduce != nil:
-		return "reduce over one axis, or over all of them at once: the second reduction waits for the first"
+		if isFactor(producer, consumer) && x.isLessWork(producer, consumer) {
+			return "multiply the weights first, which is less work: (x @ a) @ b is x @ (a @ b)"
+		}
+	case x.isFoldOfFolds(producer, consumer):
+		return "reduce over both at once: the second reduction waits for the first, and changes nothing between"
 	}
 	return ""
 }
 
-// scalesRows reports whether a factor or divisor of a pointwise operand of a product belongs to its rows: does not depend on
-// the axes that the product sums over.
-func scalesRows(operand, product *ir.Value) bool {
-	if operand.Reduce != nil || operand.IsInput() {
+// isFactor reports whether a product multiplies another value as it is, once.
+func isFactor(operand, product *ir.Value) bool {
+	read := slices.DeleteFunc(slices.Clone(form.FactorsOf(product.Body)), func(f *ir.Expr) bool {
+		return !slices.ContainsFunc(ir.Loads(f), func(l *ir.Expr) bool { return l.From == operand })
+	})
+	return len(read) == 1 && form.WithoutCasts(read[0]).Op == ir.OpLoad
+}
+
+// isFoldOfFolds reports whether a value folds the results of another fold with the same operator, with factors at most, and one fold
+// over both has no more terms.
+func (x *explainer) isFoldOfFolds(producer, consumer *ir.Value) bool {
+	p, c := producer.Reduce, consumer.Reduce
+	if p == nil || c == nil || p.Op != c.Op || p.Rank != nil || c.Rank != nil || p.Op.IsArg() || onlyRead(producer, consumer) == nil {
+		return false
+	}
+	if form.WithoutCasts(consumer.Body).Op != ir.OpLoad && !(p.Op == ir.Sum && isFactor(producer, consumer)) {
+		return false
+	}
+	inner, outer := x.extent(p.Ranges...), x.extent(consumer.Axes...)*x.extent(c.Ranges...)
+	return outer*inner <= x.extent(producer.Axes...)*inner+outer
+}
+
+// isLessWork reports whether (x @ a) @ b, whose first product is first, has more terms than x @ (a @ b).
+func (x *explainer) isLessWork(first, second *ir.Value) bool {
+	read := onlyRead(first, second)
+	if read == nil || slices.ContainsFunc(read.Args, func(at *ir.Expr) bool { return at.Op != ir.OpRange }) {
+		return false
+	}
+	kept, summed, batch := 1.0, 1.0, 1.0
+	a, b := form.SidesOf(first)
+	inA, inB := form.AxesIn(first, a), form.AxesIn(first, b)
+	for d, r := range first.Axes {
+		n := x.extent(r)
+		switch {
+		case inA[r] && inB[r]:
+			batch *= n
+		case slices.ContainsFunc(second.Reduce.Ranges, func(r *ir.Range) bool { return ir.DependsOn(read.Args[d], r) }):
+			summed *= n
+		default:
+			kept *= n
+		}
+	}
+	own, inner := x.extent(second.Axes...)/(kept*batch), x.extent(first.Reduce.Ranges...)
+	asWritten := batch*kept*summed*inner + batch*kept*summed*own
+	weightsFirst := batch*inner*summed*own + batch*kept*inner*own
+	return weightsFirst < asWritten
+}
+
+// isScaledRows reports whether an operand of a product is a value that is only multiplied and divided by what belongs to its rows:
+// by what does not depend on the axes that the product sums over.
+func isScaledRows(operand, product *ir.Value) bool {
+	if operand.Reduce != nil || operand.IsInput() || !isFactor(operand, product) {
 		return false
 	}
 	summed := map[*ir.Range]bool{}
 	for _, load := range ir.Loads(product.Body) {
 		for i, at := range load.Args {
-			if load.From == operand && at.Op == ir.OpRange && slices.Contains(product.Reduce.Ranges, at.Range) {
+			if load.From == operand && slices.ContainsFunc(product.Reduce.Ranges, func(r *ir.Range) bool { return ir.DependsOn(at, r) }) {
 				summed[operand.Axes[i]] = true
 			}
 		}
 	}
-	return slices.ContainsFunc(factorsAndDivisors(operand.Body), func(f *ir.Expr) bool {
+	rows, others := 0, 0
+	for _, f := range factorsAndDivisors(operand.Body) {
 		axes := form.AxesIn(operand, f)
-		return len(ir.Loads(f)) > 0 && !slices.ContainsFunc(operand.Axes, func(r *ir.Range) bool { return axes[r] && summed[r] })
-	})
+		switch {
+		case len(ir.Loads(f)) > 0 && !slices.ContainsFunc(operand.Axes, func(r *ir.Range) bool { return axes[r] && summed[r] }):
+			rows++
+		case f.Op == ir.OpLoad:
+			others++
+		case len(ir.Loads(f)) > 0:
+			return false // what would still be computed before the product
+		}
+	}
+	return rows > 0 && others == 1
 }
 
 // factorsAndDivisors flattens products and quotients, and what is converted in between.
@@ -122,6 +201,17 @@ func factorsAndDivisors(e *ir.Expr) []*ir.Expr {
 		}
 		return nil
 	})
+}
+
+// readers is how many values read another.
+func readers(g *ir.Graph, v *ir.Value) int {
+	n := 0
+	for _, w := range g.Values {
+		if slices.ContainsFunc(w.Loads(), func(l *ir.Expr) bool { return l.From == v }) {
+			n++
+		}
+	}
+	return n
 }
 
 func isOutput(g *ir.Graph, v *ir.Value) bool {

@@ -1,6 +1,7 @@
 package explain_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -21,7 +22,7 @@ func TestAdviceFits(t *testing.T) {
 		"x @ v":                          "multiply the weights first",
 	} {
 		text := "graph f(x: bf16[N, D], r: f32[N], v: bf16[D, D], w: bf16[D, F]) -> (y: bf16[N, F]) { y = (" + body + ") @ w + bf16(r)[:, none] }"
-		x := Explain(t, text, explain.Options{Sizes: map[string]int64{"N": 4096, "D": 4096, "F": 4096}})
+		x := Explain(t, text, explain.Options{Sizes: map[string]int64{"N": 16384, "D": 4096, "F": 4096}})
 		found := 0
 		for _, r := range x.Refused {
 			if r.Inserted || r.Reason != "different-ranges" {
@@ -75,5 +76,46 @@ func TestAdviceBehindDepthwiseWindows(t *testing.T) {
 		for _, r := range x.Refused {
 			assert.NotContains(t, r.Rewrite, "multiply the weights", numbers)
 		}
+	}
+}
+
+// TestNoAdviceWhereNothingHelps: a rewrite that would change what is computed, or save nothing, is not advised.
+func TestNoAdviceWhereNothingHelps(t *testing.T) {
+	sizes := map[string]int64{"N": 4096, "D": 1024, "F": 4096}
+	for body, want := range map[string]string{
+		"silu(x @ w) @ u":                                   "", // no product of the weights is that
+		"x @ v @ v[:, :16] @ u[:16]":                        "multiply the weights first",
+		"softmax(x) @ v":                                    "", // the exponentials are still an operand
+		"layer_norm(x) @ v":                                 "", // what is left is no input
+		"logsumexp(x @ w, axis=-1, keep=true) + x":          "", // sums of exponentials
+		"x * rsqrt(mean((x @ w) ** 2, axis=-1, keep=true))": "",
+	} {
+		text := "graph f(x: f32[N, D], w: f32[D, F], v: f32[D, D], u: f32[F, D]) -> (y: f32[N, D]) { y = " + body + " }"
+		x := Explain(t, text, explain.Options{Sizes: sizes})
+		found := ""
+		for _, r := range x.Refused {
+			if !r.Inserted {
+				found += r.Rewrite
+			}
+		}
+		if want == "" {
+			assert.NotContains(t, found, "multiply", body)
+			assert.NotContains(t, found, "reduce over", body)
+		} else {
+			assert.Contains(t, found, want, body)
+		}
+	}
+}
+
+// TestAdviceOfFolds: sums of sums can be one, also with factors between; sums of squares of sums cannot.
+func TestAdviceOfFolds(t *testing.T) {
+	for between, advised := range map[string]bool{"s * r": true, "s * s": false, "exp(s)": false} {
+		text := "graph f(x: f32[E, N, D], w: f32[E, D, D], r: f32[E, N, 1]) -> (y: f32[N, D]) { s = x @ w\ny = sum(" + between + ", axis=0) }"
+		x := Explain(t, text, explain.Options{Sizes: map[string]int64{"E": 64, "N": 4096, "D": 1024}})
+		found := false
+		for _, r := range x.Refused {
+			found = found || strings.Contains(r.Rewrite, "reduce over both at once")
+		}
+		assert.Equal(t, advised, found, between)
 	}
 }

@@ -418,7 +418,7 @@ func (x *explainer) refusal(g *ir.Graph, r ir.Refusal) RefusalNote {
 	out := RefusalNote{Producer: r.Producer, Consumer: r.Consumer, Template: r.Template.String(),
 		Reason: r.Reason.String(), Detail: r.Detail, Span: Place{r.Span}}
 	if producer != nil && consumer != nil {
-		out.From, out.Rewrite = Place{x.places[producer]}, rewrite(g, r.Reason, producer, consumer)
+		out.From, out.Rewrite = Place{x.places[producer]}, x.rewrite(g, r.Reason, producer, consumer)
 	}
 	if r.Bytes != nil {
 		out.Saved = x.amount(r.Bytes)

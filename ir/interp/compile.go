@@ -13,7 +13,17 @@ type frame struct {
 	at   []int64 // the current index of each range, by slot
 	now  uint64  // the current evaluation; shared results stamped otherwise are stale
 	memo []cell
-	err  error // the first read outside that had no fill
+	run  uint64 // the current run of lanes
+	err  error  // the first read outside that had no fill, or what stop says
+
+	stop func() error // asked now and then; nil for never
+}
+
+// checkStop ends the loops of an evaluation that is to stop.
+func (f *frame) checkStop() {
+	if f.stop != nil && f.err == nil {
+		f.err = f.stop()
+	}
 }
 
 // cell is the result of a shared node.
@@ -40,9 +50,11 @@ func (c code) eval(f *frame) Scalar {
 type compiler struct {
 	mode    Mode
 	symbols map[string]int64
-	leaf    func(*ir.Expr) code // loads, reads and locals
+	leaf    func(*ir.Expr) code   // loads, reads and locals
+	source  func(*ir.Expr) source // what a load of floats reads in runs; nil where nothing is computed in runs
 	slots   map[*ir.Range]int
 	uses    map[*ir.Expr]int
+	counted map[*ir.Expr]bool // whole expressions whose nodes are in uses
 	// exponents are the differences that exponentials are taken of, as scores of a softmax less the largest of them.
 	exponents map[*ir.Expr]bool
 	done      map[*ir.Expr]code
@@ -50,10 +62,10 @@ type compiler struct {
 	chooser   *chooser // in Sampled mode, else nil
 }
 
-// newCompiler returns a compiler; the caller sets leaf.
+// newCompiler returns a compiler; the caller sets leaf, and source.
 func newCompiler(mode Mode, symbols map[string]int64) *compiler {
 	return &compiler{mode: mode, symbols: symbols,
-		slots: map[*ir.Range]int{}, uses: map[*ir.Expr]int{}, exponents: map[*ir.Expr]bool{}, done: map[*ir.Expr]code{}}
+		slots: map[*ir.Range]int{}, uses: map[*ir.Expr]int{}, counted: map[*ir.Expr]bool{}, exponents: map[*ir.Expr]bool{}, done: map[*ir.Expr]code{}}
 }
 
 // frame returns the state for what has been compiled so far.
@@ -80,6 +92,10 @@ func (c *compiler) root(e *ir.Expr) code {
 
 // count finds the shared nodes of an expression, before it is compiled.
 func (c *compiler) count(e *ir.Expr) {
+	if c.counted[e] {
+		return
+	}
+	c.counted[e] = true
 	ir.Walk(e, func(e *ir.Expr) bool {
 		for _, part := range append([]*ir.Expr{e.Fill, e.Guard}, e.Args...) {
 			c.uses[part]++
@@ -187,20 +203,7 @@ func (c *compiler) apply(e *ir.Expr) code {
 	if !e.Args[0].Type.IsFloat() {
 		return code{int: applied(info.Int, args, func(c code) func(*frame) int64 { return c.int })}
 	}
-	compute := info.Float
-	switch {
-	case c.chooser != nil && e.Op == ir.OpMul && slices.ContainsFunc(e.Args, c.chooser.isWeight):
-		compute = func(a, b, _ float64) float64 { return c.chooser.weighted(e.Type, a, b) }
-	case c.chooser != nil && e.Op == ir.OpDiv && c.chooser.isWeight(e.Args[0]):
-		compute = func(a, b, _ float64) float64 { return c.chooser.leftOut(a, b, 0, a/b) }
-	case c.chooser != nil && c.exponents[e]:
-		compute = func(a, b, _ float64) float64 { return c.chooser.leftOut(a, b, math.Inf(-1), a-b) }
-	case c.chooser != nil && e.Op == ir.OpMul:
-		compute = func(a, b, _ float64) float64 { return c.chooser.product(e.Type, a, b) }
-	case c.chooser != nil && (e.Op == ir.OpMax || e.Op == ir.OpMin):
-		compute = func(a, b, _ float64) float64 { return c.chooser.extremum(info.Float(a, b, 0), a, b) }
-	}
-	float := applied(compute, args, func(c code) func(*frame) float64 { return c.float })
+	float := applied(c.floatOp(e), args, func(c code) func(*frame) float64 { return c.float })
 	if c.chooser != nil && e.Op == ir.OpMul {
 		float = c.reassociated(e, float)
 	}
@@ -210,32 +213,22 @@ func (c *compiler) apply(e *ir.Expr) code {
 	return code{int: func(f *frame) int64 { return int64(float(f)) }}
 }
 
-// in128 compiles an index that may not fit 64 bits.
-func (c *compiler) in128(e *ir.Expr) func(*frame) ir.Int128 {
+// floatOp is what an operation on floats computes, before it is rounded.
+func (c *compiler) floatOp(e *ir.Expr) func(a, b, _ float64) float64 {
+	compute := e.Op.Info().Float
 	switch {
-	case !ir.MayOverflow(e, ir.SizeBits):
-		part := c.compile(e).int
-		return func(f *frame) ir.Int128 { return ir.ToInt128(part(f)) }
-	case e.Op == ir.OpSelect:
-		cond, a, b := c.compile(e.Args[0]).int, c.in128(e.Args[1]), c.in128(e.Args[2])
-		return func(f *frame) ir.Int128 {
-			if cond(f) != 0 {
-				return a(f)
-			}
-			return b(f)
-		}
+	case c.chooser != nil && e.Op == ir.OpMul && slices.ContainsFunc(e.Args, c.chooser.isWeight):
+		return func(a, b, _ float64) float64 { return c.chooser.weighted(e.Type, a, b) }
+	case c.chooser != nil && e.Op == ir.OpDiv && c.chooser.isWeight(e.Args[0]):
+		return func(a, b, _ float64) float64 { return c.chooser.leftOut(a, b, 0, a/b) }
+	case c.chooser != nil && c.exponents[e]:
+		return func(a, b, _ float64) float64 { return c.chooser.leftOut(a, b, math.Inf(-1), a-b) }
+	case c.chooser != nil && e.Op == ir.OpMul:
+		return func(a, b, _ float64) float64 { return c.chooser.product(e.Type, a, b) }
+	case c.chooser != nil && (e.Op == ir.OpMax || e.Op == ir.OpMin):
+		return func(a, b, _ float64) float64 { return c.chooser.extremum(compute(a, b, 0), a, b) }
 	}
-	return c.operation128(e)
-}
-
-// operation128 compiles an operation on such indices.
-func (c *compiler) operation128(e *ir.Expr) func(*frame) ir.Int128 {
-	apply, a := ir.Apply128(e.Op), c.in128(e.Args[0])
-	if len(e.Args) == 1 {
-		return func(f *frame) ir.Int128 { return apply(a(f), ir.Int128{}) }
-	}
-	b := c.in128(e.Args[1])
-	return func(f *frame) ir.Int128 { return apply(a(f), b(f)) }
+	return compute
 }
 
 // reassociated computes a product of several factors, half of the time in another order that an engine may use. In

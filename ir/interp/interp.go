@@ -1,9 +1,10 @@
 // Package interp is the reference interpreter: the definition of what a graph
 // means. It is slow and obvious: one closure a node, one element at a time, one
-// goroutine, values in the order of the graph.
+// goroutine, values in the order of the graph. Long runs of elements and terms go
+// through the nodes together (lanes.go), with the same results.
 //
 // Run evaluates a whole graph, Sample chosen elements of one that is too large
-// for that, and RunPlan a plan, kernel by kernel, to prove that it computes what
+// for that and of other values what these need, and RunPlan a plan, kernel by kernel, to prove that it computes what
 // its graph says.
 //
 // Integers are exact and wrap to the width of their type after each operation.
@@ -167,6 +168,7 @@ func (r *runner) compute(v *ir.Value) (*Tensor, error) {
 	c.chooser = r.chooser
 	c.chooser.begin()
 	c.leaf = func(e *ir.Expr) code { return c.load(e, r.values[e.From]) }
+	c.source = func(e *ir.Expr) source { return r.values[e.From].source() }
 	points, body, err := c.value(v)
 	if err != nil {
 		return nil, err
@@ -175,8 +177,9 @@ func (r *runner) compute(v *ir.Value) (*Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
+	compute := whole(points, body, c.segments(v, points))
 	f := c.frame()
-	points.each(f, func(n int64) { out.set(n, body.eval(f)) })
+	compute(f, out)
 	return out, f.err
 }
 

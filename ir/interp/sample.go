@@ -42,7 +42,8 @@ type Sampler struct {
 	opts    Options
 	symbols map[string]int64
 	values  map[*ir.Value]*lazy
-	kept    int64    // elements remembered
+	kept    int64    // elements computed one by one
+	bytes   int64    // of what is remembered
 	chooser *chooser // in Sampled mode, else nil
 	stopped error
 }
@@ -55,7 +56,7 @@ func NewSampler(g *ir.Graph, inputs []*Tensor, opts Options) (*Sampler, error) {
 	}
 	s := &Sampler{g: g, opts: opts, symbols: symbols, values: map[*ir.Value]*lazy{}, chooser: newChooser(g, opts)}
 	for i, v := range g.Inputs {
-		s.values[v] = &lazy{name: v.Name, input: inputs[i].rounded()}
+		s.values[v] = &lazy{name: v.Name, dtype: v.Type, input: true, all: inputs[i].rounded()}
 	}
 	for _, v := range g.Values {
 		if v.IsInput() {
@@ -68,14 +69,19 @@ func NewSampler(g *ir.Graph, inputs []*Tensor, opts Options) (*Sampler, error) {
 	return s, nil
 }
 
-// lazy is a value that is computed element by element.
+// lazy is a value that is computed element by element, until so many have been asked for that all are computed.
 type lazy struct {
-	name  string
-	input *Tensor // of an input: all there is
-	space box
-	body  code
-	frame *frame
-	known map[int64]Scalar
+	name    string
+	dtype   ir.DType
+	input   bool
+	all     *Tensor // every element, of an input, and once they are computed; else nil
+	space   box
+	body    code
+	run     segment // nil where elements are computed one by one
+	whole   func(*frame, *Tensor)
+	frame   *frame
+	known   *pages // the elements computed one by one
+	partial bool   // elements stay to be computed one by one
 }
 
 // At evaluates one element.
@@ -104,8 +110,8 @@ func (s *Sampler) At(p Point) (Scalar, error) {
 // offset is the row-major position of an index tuple.
 func (v *lazy) offset(index []int) (int64, error) {
 	extents := v.space.extents
-	if v.input != nil {
-		extents = extents64(v.input.Shape)
+	if v.input {
+		extents = extents64(v.all.Shape)
 	}
 	if len(index) != len(extents) {
 		return 0, fmt.Errorf("expected %d indices, found %v", len(extents), index)
@@ -123,25 +129,26 @@ func (v *lazy) offset(index []int) (int64, error) {
 func (s *Sampler) compile(v *ir.Value) (*lazy, error) {
 	c := newCompiler(s.opts.Mode, s.symbols)
 	c.leaf = func(e *ir.Expr) code { return s.load(c, e) }
+	c.source = func(e *ir.Expr) source { return s.source(s.values[e.From]) }
 	c.chooser = s.chooser
 	space, body, err := c.value(v)
 	if err != nil {
 		return nil, err
 	}
-	return &lazy{name: v.Name, space: space, body: body, frame: c.frame(), known: map[int64]Scalar{}}, nil
+	run := c.segments(v, space)
+	out := &lazy{name: v.Name, dtype: v.Type, space: space, body: body, run: run, whole: whole(space, body, run), frame: c.frame(), known: newPages(v.Type, space.len())}
+	out.frame.stop = func() error { s.askStop(); return s.stopped }
+	return out, nil
 }
 
 func (s *Sampler) load(c *compiler, e *ir.Expr) code {
 	from := s.values[e.From]
-	if from.input != nil {
-		return c.load(e, from.input)
+	if from.input {
+		return c.load(e, from.all)
 	}
 	offset := position(c.indices(e.Args), from.space.extents)
 	return c.guarded(e, offset, func(f *frame, n int64) Scalar {
-		v, err := s.at(from, n)
-		if err != nil && f.err == nil {
-			f.err = err
-		}
+		v := s.demand(f, from, n)
 		if s.chooser != nil && e.Type.IsFloat() {
 			v.F = s.chooser.loaded(e.Type, v.F)
 		}
@@ -149,25 +156,100 @@ func (s *Sampler) load(c *compiler, e *ir.Expr) code {
 	})
 }
 
-// rememberedBytes is about what one remembered element costs.
-const rememberedBytes = 64
+// source is a value whose elements are computed when they are read.
+func (s *Sampler) source(v *lazy) source {
+	if v.input {
+		return v.all.source()
+	}
+	return source{v.space.extents, func(f *frame, first, step int64, out []float64) {
+		for len(out) > 0 && f.err == nil {
+			n := 1
+			if v.all != nil {
+				v.all.read(first, step, out)
+				return
+			} else if n = s.unknown(v, first, step, len(out)); n < leastLanes {
+				out[0], n = s.demand(f, v, first).F, 1
+			} else {
+				s.demandRun(f, v, first, out[:n])
+			}
+			first, out = first+int64(n)*step, out[n:]
+		}
+	}}
+}
+
+// unknown is how many elements from first on can be computed as a run: neighbours of one row that are not known.
+func (s *Sampler) unknown(v *lazy, first, step int64, most int) int {
+	if v.run == nil || step != 1 || v.isEnough() {
+		return 0
+	}
+	extent, n := v.space.extents[len(v.space.extents)-1], 0
+	for most = min(most, int(extent-first%extent)); n < most && !v.known.has(first+int64(n)); n++ {
+	}
+	return n
+}
+
+// demandRun computes elements as unknown counts them, for the evaluation of f.
+func (s *Sampler) demandRun(f *frame, v *lazy, first int64, out []float64) {
+	if s.askStop(); s.stopped != nil {
+		f.err = s.stopped
+		return
+	}
+	own := v.frame
+	own.err = nil
+	s.chooser.begin()
+	v.space.seek(own, first)
+	v.run(own, own.at[v.space.slots[len(v.space.slots)-1]], out)
+	if f.err = own.err; f.err != nil {
+		return
+	}
+	for i := 0; i < len(out) && f.err == nil; i++ {
+		f.err = s.remember(v, first+int64(i), Scalar{F: out[i]})
+	}
+}
+
+// demand is the element of v at position n for the evaluation of f, which is told of errors. Where enough of v is asked for, all of
+// it is computed.
+func (s *Sampler) demand(f *frame, v *lazy, n int64) Scalar {
+	if v.isEnough() {
+		s.computeAll(v)
+	}
+	out, err := s.at(v, n)
+	if err != nil && f.err == nil {
+		f.err = err
+	}
+	return out
+}
+
+// isEnough reports whether so many elements were asked for that all are computed.
+func (v *lazy) isEnough() bool {
+	return v.all == nil && !v.partial && v.known.count > max(wholeLeast, v.known.elements/wholePart)
+}
+
+const (
+	// Where more than this part of a value has been asked for, all of it is computed, which takes less time for an element: most
+	// values are needed nearly whole, or little of them.
+	wholePart  = 3
+	wholeLeast = 64 // elements
+
+	elementBytes = 8 // of an element of a tensor
+)
 
 // at returns the element of v at position n, computing it at the first request.
 func (s *Sampler) at(v *lazy, n int64) (Scalar, error) {
-	if v.input != nil {
-		return v.input.at(n), nil
+	if v.all != nil {
+		return v.all.at(n), nil
 	}
-	if out, ok := v.known[n]; ok {
+	if out, ok := v.known.get(n); ok {
 		return out, nil
+	}
+	if s.kept%stopEvery == 0 {
+		s.askStop()
 	}
 	if s.stopped != nil { // loops around this element still come to their end
 		return Scalar{}, s.stopped
 	}
-	if s.kept%stopEvery == 0 && s.opts.Stop != nil && s.opts.Stop() {
-		s.stopped = ErrStopped
-		return Scalar{}, s.stopped
-	}
 	f := v.frame
+	f.err = nil
 	s.chooser.begin()
 	v.space.seek(f, n)
 	f.now++
@@ -175,12 +257,43 @@ func (s *Sampler) at(v *lazy, n int64) (Scalar, error) {
 	if f.err != nil {
 		return Scalar{}, f.err
 	}
-	if s.kept++; s.kept > s.opts.limit()/rememberedBytes {
-		return Scalar{}, fmt.Errorf("value %s: the samples need more memory than the limit of %d bytes",
-			v.name, s.opts.limit())
+	return out, s.remember(v, n, out)
+}
+
+// remember keeps an element.
+func (s *Sampler) remember(v *lazy, n int64, x Scalar) error {
+	s.kept++
+	if s.bytes += v.known.set(n, x); s.bytes > s.opts.limit() {
+		return fmt.Errorf("value %s: the samples need more memory than the limit of %d bytes", v.name, s.opts.limit())
 	}
-	v.known[n] = out
-	return out, nil
+	return nil
+}
+
+// askStop asks whether to stop.
+func (s *Sampler) askStop() {
+	if s.stopped == nil && s.opts.Stop != nil && s.opts.Stop() {
+		s.stopped = ErrStopped
+	}
+}
+
+// computeAll computes all elements of v, where there is room for them. Those that are known stay as they are. Where one of the others cannot
+// be computed, such as one that reads outside, elements are still computed one by one.
+func (s *Sampler) computeAll(v *lazy) {
+	v.partial = true
+	elements := v.space.len()
+	if elements > (s.opts.limit()-s.bytes)/elementBytes {
+		return
+	}
+	out, f := New(v.dtype, shapeOf(v.space)...), v.frame
+	f.err = nil
+	s.chooser.begin()
+	v.whole(f, out)
+	if f.err != nil {
+		return
+	}
+	v.known.each(out.set)
+	s.bytes += elements*elementBytes - v.known.bytes
+	v.all, v.known = out, nil
 }
 
 // seek sets the ranges to the point at linear position n.
@@ -189,6 +302,15 @@ func (b box) seek(f *frame, n int64) {
 		f.at[b.slots[d]] = n % b.extents[d]
 		n /= b.extents[d]
 	}
+}
+
+// shapeOf is the shape of a value with such points.
+func shapeOf(points box) []int {
+	out := make([]int, len(points.extents))
+	for d, extent := range points.extents {
+		out[d] = int(extent)
+	}
+	return out
 }
 
 func extents64(shape []int) []int64 {

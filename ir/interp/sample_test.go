@@ -105,7 +105,7 @@ func TestSampleStops(t *testing.T) {
 		require.ErrorIs(t, err, ErrStopped)
 	}
 	assert.Equal(t, 4, asked)
-	assert.LessOrEqual(t, s.kept, int64(4*stopEvery))
+	assert.LessOrEqual(t, s.kept, int64(4*mostLanes))
 }
 
 func TestSampleErrors(t *testing.T) {

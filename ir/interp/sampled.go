@@ -112,7 +112,7 @@ func (c *chooser) coin() bool { return c.rng.Uint64()&1 == 0 }
 // ulps is how far the result of an operation may be from the exact one, in units of the
 // last place of the type it is computed in. Operations that are not listed select, negate
 // or round to whole numbers: they have no error of their own.
-var ulps = map[ir.Op]float64{
+var ulps = [math.MaxUint8 + 1]float64{
 	ir.OpAdd: 1, ir.OpSub: 1, ir.OpMul: 1, ir.OpDiv: 4, ir.OpMod: 4, ir.OpSqrt: 4, ir.OpRsqrt: 4, ir.OpRecip: 4,
 	ir.OpPow: 32, ir.OpExp: 8, ir.OpExp2: 8, ir.OpExpm1: 8, ir.OpLog: 8, ir.OpLog2: 8, ir.OpLog10: 8, ir.OpLog1p: 8,
 	ir.OpErf: 8, ir.OpErfc: 16, ir.OpSin: 8, ir.OpCos: 8, ir.OpTan: 16, ir.OpAsin: 8, ir.OpAcos: 8, ir.OpAtan: 8,

@@ -11,7 +11,7 @@ import (
 // the common factors of their terms once, after the terms are added, as an engine may do. Then it is the sum without
 // these factors that may leave the range of the type.
 func (c *compiler) reduction(r *ir.Reduction, body *ir.Expr, b box, t ir.DType) code {
-	written := c.newFold(r.Op, r.Where, body).code(b, t)
+	written := c.foldOver(r, body, b).code(b, t)
 	if c.chooser == nil || c.chooser.strict || r.Op != ir.Sum || !body.Type.IsFloat() {
 		return written
 	}
@@ -19,7 +19,7 @@ func (c *compiler) reduction(r *ir.Reduction, body *ir.Expr, b box, t ir.DType) 
 	if len(shared) == 0 {
 		return written
 	}
-	factors := []func(*frame) float64{c.newFold(r.Op, r.Where, own).code(b, t).float}
+	factors := []func(*frame) float64{c.foldOver(r, own, b).code(b, t).float}
 	for _, f := range shared {
 		factors = append(factors, c.root(f).float)
 	}

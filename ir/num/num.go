@@ -37,6 +37,10 @@ func Round(t ir.DType, v float64) float64 {
 		return v
 	case ir.F32:
 		return float64(float32(v))
+	case ir.F16:
+		return float64(F16Value(fmtF16.encode64(v)))
+	case ir.BF16:
+		return float64(BF16Value(fmtBF16.encode64(v)))
 	}
 	var b [8]byte
 	Store(t, b[:], v)

@@ -20,6 +20,8 @@ def shape():
         c.add(f"triu diagonal={d}", f"triu(x, diagonal={d})", {"x": x}, x.triu(d))
     c.add("tril", "tril(x)", {"x": x}, x.tril())
     c.add("tril drops NaN", "tril(x)", {"x": x * float("nan")}, (x * float("nan")).tril())
+    c.add("eye", "eye(3)", {}, torch.eye(3).float())
+    c.add("eye of rows and columns", "eye(2, 4)", {}, torch.eye(2, 4).float())
     one = {
         "reshape(x, 4, 12)": x.reshape(4, 12),
         "reshape(x, 3, -1, 2)": x.reshape(3, -1, 2),

@@ -97,6 +97,10 @@ def linear():
         ("i,j->ij", (u, v)),
         ("bij,bij->b", (e1, e1 + 1)),
         ("ij,jk,kl->il", (e1[0], e2[0], n(5, 2))),
+        ("...ij,...jk->...ik", (n(2, 1, 3, 4), n(5, 4, 2))),
+        ("i...,i...->...", (n(3, 2, 4), n(3, 4))),
+        ("...i,ij", (e1, e2[0])),
+        ("...ij->...j", (e1,)),
     ):
         names = {chr(97 + i): t for i, t in enumerate(args)}
         c.add(f"einsum {spec}", f'einsum("{spec}", {", ".join(names)})', names, torch.einsum(spec, *args))
@@ -284,7 +288,25 @@ def sample():
                     {"x": x, "grid": grid},
                     F.grid_sample(x, grid, mode=mode, padding_mode=pad, align_corners=corners),
                 )
+    interpolations(c, x, y, line)
     return c
+
+
+def interpolations(c, x, y, line):
+    inputs = {"linear": (line, (4, 7, 11)), "bilinear": (x, ((3, 8), (7, 2))), "bicubic": (x, ((3, 8), (7, 2))), "trilinear": (y, ((2, 5, 3),))}
+    for mode, (t, sizes) in inputs.items():
+        for size in sizes:
+            for corners in (False, True):
+                text = f'interpolate(x, {size}, mode="{mode}", align_corners={str(corners).lower()})'
+                c.add(text, text, {"x": t}, F.interpolate(t, size, mode=mode, align_corners=corners))
+        text = f'interpolate(x, scale_factor=2, mode="{mode}")'
+        c.add(text, text, {"x": t}, F.interpolate(t, scale_factor=2, mode=mode))
+        text = f"interpolate(x, {sizes[0]})"
+        c.add(f"{text} beside {mode}", text, {"x": t}, F.interpolate(t, sizes[0]))
+    text = 'interpolated_axis(x, 1, 5, "linear", false)'
+    c.add(text, text, {"x": line}, F.interpolate(line.transpose(1, 2), 5, mode="linear").transpose(1, 2))
+    c.add("interpolate symbolic", 'interpolate(x, (9, 3), mode="bilinear")', {"x": x}, F.interpolate(x, (9, 3), mode="bilinear"),
+          dims={"x": "N, C, H, W", "result": "N, C, 9, 3"})
 
 
 def pool():

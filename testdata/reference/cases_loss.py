@@ -109,7 +109,25 @@ def loss():
     c.add("focal_loss", "focal_loss(a, b)", {"a": x, "b": hard}, focal(x, hard))
     similarity(c, x, y, z)
     classes(c)
+    alignments(c)
     return c
+
+
+def alignments(c):
+    lp = F.log_softmax(c.data.normal(7, 5, 4, scale=2), -1)
+    t = torch.tensor([[1, 2, 3], [1, 1, 2], [3, 3, 3], [2, 1, 1], [1, 3, 2]])
+    steps, length = torch.tensor([7, 6, 5, 1, 7]), torch.tensor([3, 3, 3, 0, 1])
+    inputs = {"x": lp, "t": t, "n": steps, "m": length}
+    for reduction in ("mean", "sum", "none"):
+        text = f'ctc_loss(x, t, n, m, reduction="{reduction}")'
+        c.add(text, text, inputs, F.ctc_loss(lp, t, steps, length, reduction=reduction), tol=1e-11)
+    text = 'ctc_loss(x, t, n, m, blank=3, reduction="none")'
+    other = {**inputs, "t": t - 1}
+    c.add(text, text, other, F.ctc_loss(lp, t - 1, steps, length, blank=3, reduction="none"), tol=1e-11)
+    short = {**inputs, "n": torch.tensor([2, 3, 4, 1, 7])}  # no alignment spells three classes in two steps, nor equal neighbours without a blank
+    for zero in (False, True):
+        text = f'ctc_loss(x, t, n, m, reduction="none", zero_infinity={str(zero).lower()})'
+        c.add(f"{text} of too few steps", text, short, F.ctc_loss(lp, t, short["n"], length, reduction="none", zero_infinity=zero), tol=1e-11)
 
 
 def finish(x, reduction):

@@ -367,4 +367,11 @@ def sort():
     c.add("median", "median(x, axis=1)", {"x": x}, torch.median(x, dim=1)[0])
     c.add("median of an even number", "median(x, axis=-1)", {"x": x}, torch.median(x, dim=-1)[0])
     c.add("median of special values", "median(x)", {"x": special}, torch.median(special, dim=-1)[0])
+    for q in (0.0, 0.3, 0.5, 1.0):
+        c.add(f"quantile {q}", f"quantile(x, {q}, axis=1)", {"x": x}, torch.quantile(x, q, dim=1))
+    for how in ("lower", "higher", "nearest", "midpoint"):
+        text = f'quantile(x, 0.7, axis=0, interpolation="{how}")'
+        c.add(f"quantile {how}", text, {"x": x}, torch.quantile(x, 0.7, dim=0, interpolation=how))
+    ends = torch.tensor([[NAN, 1.0, 2.0], [-INF, 0.5, 3.0]], dtype=torch.float64)
+    c.add("quantile of special values", "quantile(x, 0.5)", {"x": ends}, torch.quantile(ends, 0.5, dim=-1))
     return c

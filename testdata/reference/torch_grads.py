@@ -191,6 +191,13 @@ def networks():
     }
     y = h""", recurrence, x=X(4, 2, 3), u=X(3, 5), w=X(5, 5))
     case("softmax of distances", "y = softmax(-cdist(x, z), axis=-1) @ z", lambda x, z: F.softmax(-torch.cdist(x, z), -1) @ z, x=X(3, 2), z=X(4, 2))
+    case("ctc_loss(log_softmax(x), t + 1, n + 5, m)", "y = ctc_loss(log_softmax(x), t + 1, n + 5, m)",
+         lambda x, t, n, m: F.ctc_loss(F.log_softmax(x, -1), t + 1, n + 5, m), x=X(6, 3, 4), t=X(3, 2, below=3), n=X(3, below=2), m=X(3, below=3))
+    case("quantile(x, 0.3)", "y = quantile(x, 0.3)", lambda x: torch.quantile(x, 0.3, dim=-1), x=X(3, 6))
+    case("interpolate bicubic", 'y = interpolate(x, (3, 7), mode="bicubic")', lambda x: F.interpolate(x, (3, 7), mode="bicubic"), x=X(1, 2, 4, 5))
+    case("interpolate nearest", "y = interpolate(x, (3, 7))", lambda x: F.interpolate(x, (3, 7)), x=X(1, 2, 4, 5))
+    case("interpolate trilinear", 'y = interpolate(x, (3, 7, 2), mode="trilinear", align_corners=true)',
+         lambda x: F.interpolate(x, (3, 7, 2), mode="trilinear", align_corners=True), x=X(1, 1, 4, 5, 3))
 
 
 def gated(x, g, w1, w3, w2):
