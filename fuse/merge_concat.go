@@ -23,6 +23,8 @@ type concat struct {
 	parts    []*ir.Value
 	places   []concatPart // of the parts
 	computed []bool       // for each part, whether it reads what another kernel computes in loops of its own
+	beside   []bool       // whether the kernel of the part before it computes it too
+	apart    float64      // seconds that are saved where such kernels do not choose among parts at each element
 	body     *ir.Expr     // of the whole, before it reads the parts
 }
 
@@ -71,7 +73,7 @@ func (pt *partition) concatOf(v *ir.Value) *concat {
 	}
 	for axis := range v.Axes {
 		if cuts := pt.cutAxis(v, axis); cuts != nil {
-			if c := pt.concatBetween(cuts); len(c.parts) > 1 && slices.Contains(c.computed, true) {
+			if c := pt.concatBetween(cuts); len(c.parts) > 1 && (slices.Contains(c.computed, true) || c.apart > 0) {
 				return c
 			}
 		}
@@ -79,12 +81,13 @@ func (pt *partition) concatOf(v *ir.Value) *concat {
 	return nil
 }
 
-// joins reports whether v may be a concatenation: it is computed point by point from what kernels compute, alone in its region.
+// joins reports whether v may be a concatenation: it is computed point by point, alone in its region.
 func (pt *partition) joins(v *ir.Value) bool {
-	return !v.IsInput() && v.Reduce == nil && pt.updates[v] == nil && !pt.checks[v] && len(pt.home[v].members) == 1 && pt.readsRegions(v.Body, isAny)
+	return !v.IsInput() && v.Reduce == nil && pt.updates[v] == nil && !pt.checks[v] && len(pt.home[v].members) == 1
 }
 
-// concatBetween makes the parts of a value between cuts. Parts next to each other that nothing else computes are one.
+// concatBetween makes the parts of a value between cuts. Parts next to each other that nothing else computes are one, unless choosing
+// among them at each element takes longer than computing each.
 func (pt *partition) concatBetween(cuts *axisCuts) *concat {
 	c := &concat{whole: cuts.v, body: cuts.v.Body}
 	pieces := make([]*ir.Value, len(cuts.ends)-1)
@@ -94,15 +97,21 @@ func (pt *partition) concatBetween(cuts *axisCuts) *concat {
 		computed[i] = pt.readsRegions(pieces[i].Body, hasLoops) || cuts.storesRuns(pieces[i]) && pt.readsRegions(pieces[i].Body, isAny)
 	}
 	for i := 0; i < len(pieces); {
-		part, next := pieces[i], i+1
+		next := i + 1
 		for !computed[i] && next < len(pieces) && !computed[next] {
 			next++
 		}
+		together := []*ir.Value{pieces[i]}
 		if next > i+1 {
-			part = cuts.part(i, next)
+			together[0] = cuts.part(i, next)
+			if saved := pt.savedApart(together[0], pieces[i:next], cuts.axis); saved > 0 {
+				c.apart, together = c.apart+saved, pieces[i:next]
+			}
 		}
-		c.parts, c.computed = append(c.parts, part), append(c.computed, computed[i])
-		c.places = append(c.places, concatPart{cuts.v, cuts.axis, cuts.ends[i]})
+		for j, part := range together {
+			c.parts, c.computed, c.beside = append(c.parts, part), append(c.computed, computed[i]), append(c.beside, j > 0)
+			c.places = append(c.places, concatPart{cuts.v, cuts.axis, cuts.ends[i+j]})
+		}
 		i = next
 	}
 	return c
@@ -120,10 +129,13 @@ func isAny(*region) bool { return true }
 // hasLoops reports whether a region has loops of its own, not only a point for each element.
 func hasLoops(r *region) bool { return len(r.cols) > 0 || r.stream != nil || sortIn(r) != nil }
 
-// storesRuns reports whether neighbouring points of a part lie beside each other in memory, so that threads with a point each store
-// whole sectors.
+// storesRuns reports whether threads with a point of a part each store whole sectors, because neighbouring points lie beside each other in
+// memory; or not much more than these, because few elements of other parts lie between: that takes less time than writing parts by
+// themselves, to read them again.
 func (c *axisCuts) storesRuns(part *ir.Value) bool {
-	return algebra.PointsAt(part.Axes[c.axis:], c.sizes)*float64(part.Type.Size()) >= forecast.SectorBytes
+	const mostRecord = forecast.SectorBytes / 2
+	run := func(v *ir.Value) float64 { return algebra.PointsAt(v.Axes[c.axis:], c.sizes) * float64(v.Type.Size()) }
+	return run(part) >= forecast.SectorBytes || run(c.v) <= mostRecord
 }
 
 // insertParts puts the parts into the graph, where the concatenations read them.
@@ -183,8 +195,11 @@ func (fl *flow) setBody(v *ir.Value, body *ir.Expr) {
 // gainOfParts estimates the seconds saved by computing the parts in other kernels: the bytes that need not be
 // written and read, and the launch of the concatenation, less a launch for each part that gets a kernel.
 func (pt *partition) gainOfParts(c *concat) float64 {
-	gain := pt.device.Launch
+	gain := pt.device.Launch + c.apart
 	for i, p := range c.parts {
+		if c.beside[i] {
+			continue
+		}
 		best := 0.0
 		for _, from := range pt.sources[p] {
 			r := pt.home[from]

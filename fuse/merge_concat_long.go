@@ -47,7 +47,7 @@ func (f *fuser) releaseConcats(held []*ir.Value) {
 
 // longCuts is where a long concatenation of values that kernels compute is cut; nil for all other values.
 func (pt *partition) longCuts(v *ir.Value) *axisCuts {
-	if !pt.joins(v) {
+	if !pt.joins(v) || !pt.readsRegions(v.Body, isAny) {
 		return nil
 	}
 	for axis := range v.Axes {

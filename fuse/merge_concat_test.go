@@ -35,6 +35,13 @@ func TestConcatenations(t *testing.T) {
 			z = x @ a
 			y = concat(z, softmax(x), axis=1) }`, 2, 2},
 		{"inputs", `graph g(x: f32[M, 64], z: f32[M, 64]) -> (y: f32[M, 128]) { y = concat(x, z, axis=1) }`, 1, 0},
+		{"an encoding", `@bench(M=1000000) graph g(x: f32[M, 3]) -> (y: f32[M, 15]) {
+			y = concat(x, sin(x), cos(x), sin(2 * x), cos(2 * x), axis=1) }`, 1, 1},
+		{"parts of several shapes", `@bench(M=100000) graph g(x: f32[M, 3]) -> (y: f32[M, 5]) { y = concat(sin(x), cos(x[:, 1:]), axis=1) }`, 1, 0},
+		{"cheap parts", `@bench(M=100000) graph g(x: f32[M, 3]) -> (y: f32[M, 9]) { y = concat(x, x + 1, 2 * x, axis=1) }`, 1, 0},
+		{"elements of a few bytes", `@bench(M=100000) graph g(x: f32[M, 9]) -> (y: f32[M, 2], z: f32[M]) {
+			z = sum(x, axis=1)
+			y = stack(exp(z), z * tanh(z), axis=1) }`, 1, 1},
 		{"one kernel", `graph g(x: f32[M, N]) -> (y: f32[M, 2 * N]) { y = concat(softmax(x), softmax(2 * x), axis=1) }`, 1, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -120,6 +120,11 @@ func TestPassesKeepResults(t *testing.T) {
 			y = einsum("shd,td->hst", f32(q), f32(k)) * 0.5 + einsum("thd,shd->hst", f32(r), f32(p)) + b
 			z = softmax(einsum("shd,td->hst", q, k) + einsum("thd,shd->hst", r, p))
 		}`},
+		passCase{name: "differences of products", src: `@bench(S=65536) graph g(x: bf16[S, 64], z: bf16[S, 32], w: bf16[64, 256], v: bf16[32, 256], u: bf16[256, 32], b: bf16[256]) -> (y: bf16[S, 256], p: bf16[S, 256], q: f32[S, 256]) {
+			y = relu(x @ w - z @ v)
+			p = b + x @ w * 2 - linear(z, u)
+			q = f32(x) @ f32(w) - (f32(z) @ f32(v) - f32(b))
+		}`},
 		passCase{name: "added products in place", src: `@bench(S=65536) graph g(x: bf16[S, 64], w: bf16[64, 256], h: bf16[S, 32], u: bf16[256, 32], b: bf16[256], c: bf16[256]) -> (d: bf16[S, 64], y: bf16[S, 64], q: bf16[S, 256], r: bf16[S, 64]) {
 			i, f, g, o = split(x @ w + b + linear(relu(h), u, c), 4, axis=-1)
 			d = sigmoid(f) + sigmoid(i) * tanh(g)
@@ -265,6 +270,17 @@ var passTable = []passCase{
 			`y[i, j, k] = bf16(f32(x[i, j, k]) * y_repeated[j, k] - f32(x[i, j, k]) * y_repeated_2[j, k])`},
 	{"what takes no longer than memory stays", `graph g(x: f32[64, 4096, 64], a: f32[4096, 64]) -> (y: f32[64, 4096, 64]) { y = x * cos(a) }`,
 		`y[i, j, k] = x[i, j, k] * cos(a[j, k])`},
+	{"places that are the same for all images are computed again", `graph g(f: f32[4, 64, 512], c: f32[64, 512], d: f32[64, 512]) -> (y: f32[4, 512, 512]) {
+		at = i64(floor(c[:, :, none] + d[:, none] + 3))
+		y[b, i, j] = sum[a] f[b, a, at[a, i, j]] }`, `y[b, i, j] = sum[a: 64] f[b, a, i64(floor(c[a, i] + d[a, j] + 3.0))]`},
+	{"but not for many", `graph g(f: f32[99, 64, 512], c: f32[64, 512], d: f32[64, 512]) -> (y: f32[99, 512, 512]) {
+		at = i64(floor(c[:, :, none] + d[:, none] + 3))
+		y[b, i, j] = sum[a] f[b, a, at[a, i, j]] }`,
+		`at[i, j, k] = i64(floor(c[i, j] + d[i, k] + 3.0)); y[b, i, j] = sum[a: 64] f[b, a, at[a, i, j]]`},
+	{"elements of small matrices are values", `@bench(N=65536) graph g(a: f32[N, 2, 2], b: f32[N, 2, 2]) -> (y: f32[N]) {
+		m = a @ b
+		y = m[:, 0, 1] * m[:, 1, 1] }`,
+		`y[i] = (a[i, 0, 0] * b[i, 0, 1] + a[i, 0, 1] * b[i, 1, 1]) * (a[i, 1, 0] * b[i, 0, 1] + a[i, 1, 1] * b[i, 1, 1])`},
 	{"what has the same key is reduced before it goes there", `graph g(at: i64[999], x: f32[99, 999, 2], m: bool[99]) -> (y: f32[50, 2]) {
 		y[v: 50, d: 2] = max[n: 99, k: 999 where (at[k] == v) & m[n]] x[n, k, d] }`,
 		`y_first[k, d] = max[n: 99 where m[n]] x[n, k, d]; y[v: 50, d] = max[k: 999 where v == index(at[k])] y_first[k, d]`},
@@ -347,18 +363,18 @@ var passTable = []passCase{
 		m[i, j, l: 3] = max[k: 2] x[i, j, 2 * l + k]
 		y[i, j: 4, l] = max[k: 2] m[i, 2 * j + k, l] }`,
 		`y[i, j: 4, l: 3] = max[k: 2, k_2: 2] x[i, j * 2 + k, l * 2 + k_2]`},
-	{"windows of windows along one axis are two", `graph g(x: f16[N, 12]) -> (y: f16[N, 3]) { y = max_pool1d(max_pool1d(x, 2), 2) }`,
-		`max_pool1d_y[i, p: 6] = max[i_2: 2] x[i, p * 2 + i_2]; y[i, p: 3] = max[i_2: 2] max_pool1d_y[i, p * 2 + i_2]`},
-	{"largest of largest, some of which are outside, are two", `graph g(x: f16[N, 6, 6]) -> (y: f16[N, 4, 3]) {
+	{"windows of windows along one axis are no one reduction, but one value", `graph g(x: f16[N, 12]) -> (y: f16[N, 3]) { y = max_pool1d(max_pool1d(x, 2), 2) }`,
+		`y[i, p: 3] = max[i_2: 2] f16(max(f32(x[i, p * 4 + i_2 * 2]), f32(x[i, p * 4 + i_2 * 2 + 1])))`},
+	{"nor are largest of largest, some of which are outside", `graph g(x: f16[N, 6, 6]) -> (y: f16[N, 4, 3]) {
 		m[i, j, l: 3] = max[k: 2] x[i, j, 2 * l + k]
 		y[i, j: 4, l] = max[k: 2] m[i, 2 * j + k - 1, l] else -inf }`,
-		`m[i, j, l: 3] = max[k: 2] x[i, j, l * 2 + k]; y[i, j: 4, l] = max[k: 2] m[i, j * 2 + k - 1, l] else -inf`},
-	{"sums of sums, some of which are outside, are two", `graph g(x: f32[N, 5, 7]) -> (y: f32[N]) {
+		`y[i, j: 4, l: 3] = max[k: 2] where(1 <= j * 2 + k && j * 2 + k < 7, f16(max(f32(x[i, j * 2 + k - 1, l * 2]), f32(x[i, j * 2 + k - 1, l * 2 + 1]))), -inf)`},
+	{"sums of sums, some of which are outside, are two", `graph g(x: f32[N, 5, 17]) -> (y: f32[N]) {
 		s = sum(x, axis=-1)
 		y[i] = sum[j: 6] s[i, j - 1] }`,
-		`s[i, j] = sum[k: 7] x[i, j, k]; y[i] = sum[j: 6] s[i, j - 1]`},
-	{"sums that are rounded between are two", `graph g(x: f16[N, 5, 7]) -> (y: f16[N]) { y = sum(sum(x, axis=-1), axis=-1) }`,
-		`x_sum[i, j] = sum[k: 7] x[i, j, k]; y[i] = sum[j: 5] x_sum[i, j]`},
+		`s[i, j] = sum[k: 17] x[i, j, k]; y[i] = sum[j: 6] s[i, j - 1]`},
+	{"sums that are rounded between are two", `graph g(x: f16[N, 5, 17]) -> (y: f16[N]) { y = sum(sum(x, axis=-1), axis=-1) }`,
+		`x_sum[i, j] = sum[k: 17] x[i, j, k]; y[i] = sum[j: 5] x_sum[i, j]`},
 	{"sums that others read too are two", `graph g(x: f32[N, 5, 7]) -> (y: f32[N], z: f32[N, 5]) { z = sum(x, axis=-1)
 		y = sum(z, axis=-1) }`,
 		`z[i, j] = sum[k: 7] x[i, j, k]; y[i] = sum[j: 5] z[i, j]`},

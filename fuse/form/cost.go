@@ -5,8 +5,8 @@ import "github.com/fusec/fusec/ir"
 // Cost is the work of one evaluation of an expression.
 type Cost struct{ Slots, Special, Nodes int }
 
-// loadSlots is the slots that a load counts as.
-const loadSlots = 4
+// LoadSlots is the slots that a load counts as.
+const LoadSlots = 4
 
 // CostOf adds up the table's figures over the nodes of e, shared nodes once.
 // Index arithmetic counts little: it is mostly hoisted.
@@ -27,7 +27,7 @@ func CostOf(e *ir.Expr) Cost {
 func OwnSlots(e *ir.Expr) int {
 	switch {
 	case e.Op == ir.OpLoad || e.Op == ir.OpRead:
-		return loadSlots
+		return LoadSlots
 	case e.Type == ir.Index:
 		return 1
 	}
@@ -40,7 +40,7 @@ func WorkOf(e *ir.Expr) int {
 	ir.Walk(e, func(e *ir.Expr) bool {
 		switch {
 		case e.Op == ir.OpRead || e.Op == ir.OpLoad:
-			n += loadSlots
+			n += LoadSlots
 			return false
 		case e.Type == ir.Index:
 			return false

@@ -71,8 +71,7 @@ type components struct {
 	results map[*ir.Value]bool
 }
 
-// isShort reports whether a value is a reduction of a few terms, a known number of them, that takes more memory than what
-// it is computed from.
+// isShort reports whether a value is a reduction of a few terms, a known number of them, of which neighbours do not read the same.
 func (c *components) isShort(v *ir.Value) bool {
 	if v.Reduce == nil || c.results[v] || !isPlain(v) || form.IsTileProduct(v) {
 		return false
@@ -81,16 +80,23 @@ func (c *components) isShort(v *ir.Value) bool {
 	if terms < 1 || terms > mostComponents || terms*form.CostOf(v.Body).Nodes > largestNodes {
 		return false
 	}
-	made, seen, reduced := 0.0, map[*ir.Value]bool{}, algebra.RangeSet(v.Reduce.Ranges)
-	for _, l := range v.Loads() {
-		if slices.ContainsFunc(l.Args, func(at *ir.Expr) bool { return at.Op != ir.OpRange && algebra.DependsOnAny(at, reduced) }) {
-			return false // the taps of a window, whose neighbours read the same
+	reduced := algebra.RangeSet(v.Reduce.Ranges)
+	loads := v.Loads()
+	return len(loads) > 0 && !slices.ContainsFunc(loads, func(l *ir.Expr) bool { return c.readsWindows(l, reduced) })
+}
+
+// readsWindows reports whether a load goes through windows that lie over each other: along some axis it has more places than there are elements.
+// Elements that other tensors choose are no windows.
+func (c *components) readsWindows(l *ir.Expr, reduced map[*ir.Range]bool) bool {
+	for d, at := range l.Args {
+		if at.Op == ir.OpRange || ir.Has(at, ir.OpLoad) || !algebra.DependsOnAny(at, reduced) {
+			continue
 		}
-		if !seen[l.From] {
-			seen[l.From], made = true, made+algebra.BytesAt(l.From, c.sizes)
+		if algebra.PointsAt(algebra.RangesOf(ir.FreeRanges(at)), c.sizes) > algebra.Estimate(l.From.Axes[d].Extent, c.sizes) {
+			return true
 		}
 	}
-	return made > 0 && 2*made <= algebra.BytesAt(v, c.sizes)
+	return false
 }
 
 // knownPoints is the points of ranges of which each has a constant extent of at most mostComponents; 0 for others.

@@ -4,12 +4,10 @@ import (
 	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
 	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
-
-// slotsOfByte is the issue slots in the time in which memory moves a byte.
-const slotsOfByte = cheapSlots / 4
 
 // A spreading is a short reduction that its readers might compute again.
 type spreading struct {
@@ -53,6 +51,21 @@ func (s *spreading) axesApart(r *ir.Value) map[*ir.Range]bool {
 	if r.Reduce == nil || r.Reduce.Op.IsArg() || s.graph.OneKernel {
 		return nil
 	}
+	used := s.usedBy(r)
+	out, points := map[*ir.Range]bool{}, 1
+	for _, a := range algebra.Widened(r.Axes) {
+		if n := knownPoints([]*ir.Range{a}); n > 0 && !used[a] {
+			out[a], points = true, points*n
+		}
+	}
+	if points > mostSplit {
+		return nil
+	}
+	return out
+}
+
+// usedBy is the ranges of a reader that pick an element of v.
+func (s *spreading) usedBy(r *ir.Value) map[*ir.Range]bool {
 	beyond := map[*ir.Value]bool{}
 	for u := range s.between {
 		beyond[u] = u != s.v
@@ -70,20 +83,21 @@ func (s *spreading) axesApart(r *ir.Value) map[*ir.Range]bool {
 			}
 		}
 	}
-	out, points := map[*ir.Range]bool{}, 1
-	for _, a := range algebra.Widened(r.Axes) {
-		if n := knownPoints([]*ir.Range{a}); n > 0 && !used[a] {
-			out[a], points = true, points*n
-		}
+	return used
+}
+
+// reducesAcross reports whether a reader reduces over elements of v, which a kernel of v would have in different rows.
+func (s *spreading) reducesAcross(r *ir.Value) bool {
+	if r.Reduce == nil {
+		return false
 	}
-	if points > mostSplit {
-		return nil
-	}
-	return out
+	used := s.usedBy(r)
+	return slices.ContainsFunc(r.Reduce.Ranges, func(over *ir.Range) bool { return used[over] })
 }
 
 // pays compares the time of computing v, and what is between it and its readers, at each point of these readers with that
-// of writing v and reading it in each of them. It is false where no reduction is among them.
+// of writing v and reading it in each of them, less that of reading what v is computed from once more for each. It is false where none
+// of them reduces over elements of v: these stay in registers then.
 func (s *spreading) pays() bool {
 	again, bytes := 0.0, float64(1+len(s.ends))*algebra.BytesAt(s.v, s.sizes)
 	points := map[*ir.Value]float64{} // at which a value is computed
@@ -99,7 +113,29 @@ func (s *spreading) pays() bool {
 			bytes += algebra.BytesAt(u, s.sizes)
 		}
 	}
-	return slices.ContainsFunc(s.ends, func(r *ir.Value) bool { return r.Reduce != nil }) && again <= slotsOfByte*bytes
+	bytes -= max(0, points[s.v]/algebra.PointsAt(s.v.Axes, s.sizes)-1) * sourceBytes(s.v, s.sizes)
+	bytes -= s.sharedBytes()
+	return slices.ContainsFunc(s.ends, s.reducesAcross) && forecast.ComputesAgain(again, bytes)
+}
+
+// sharedBytes is what memory moves of the tensors that the kernel of v reads anyway for reductions that v needs, as the maximum of a row for its
+// sum of exponentials. A reader that computes v would read these once more.
+func (s *spreading) sharedBytes() (bytes float64) {
+	own := s.v.Loads()
+	seen := map[*ir.Value]bool{}
+	for _, l := range own {
+		if l.From.IsInput() || l.From.Reduce == nil {
+			continue
+		}
+		for _, source := range l.From.Loads() {
+			b := algebra.BytesAt(source.From, s.sizes)
+			if b > onChip && !seen[source.From] && slices.ContainsFunc(own, func(l *ir.Expr) bool { return l.From == source.From }) {
+				seen[source.From] = true
+				bytes += b
+			}
+		}
+	}
+	return bytes
 }
 
 // evaluations is how often a reader computes a value that it does not read from memory: once for all points that differ

@@ -29,13 +29,15 @@ func inlineCheap(g *ir.Graph) {
 	inlined, multiplied, written := map[*ir.Value]form.Cost{}, operandsOf(g), tileOperands(g, sizes)
 	products := map[*ir.Value]bool{} // sums of products that nothing else reads, and that are written
 	folded := map[*ir.Value]bool{}   // all reductions of that kind
+	again := newSubstitution(g, sizes)
+	repaid := map[*ir.Value]bool{} // values that readers compute again for points at which they are the same
 	copied := copiedOperands(g, sizes)
 	maps.Copy(copied, joinedParts(g, recognised))
 	for _, v := range g.Values {
 		if v.Body == nil {
 			continue
 		}
-		v.MapExprs(func(e *ir.Expr) *ir.Expr { return expandFitting(e, v, inlined, copied, sizes) })
+		v.MapExprs(func(e *ir.Expr) *ir.Expr { return expandFitting(e, v, inlined, repaid, copied, sizes) })
 		if v.Reduce != nil {
 			if readers[v] == 1 && !unwritten[v] {
 				products[v], folded[v] = form.Crosses(v), true
@@ -50,6 +52,7 @@ func inlineCheap(g *ir.Graph) {
 			}
 			if readers[v] == 1 && !(follows && multiplied[v]) || c.Slots <= cheapSlots && !follows {
 				inlined[v] = c
+				repaid[v] = c.Slots > freeSlots && !multiplied[v] && again.pays(v, c.Slots)
 			}
 		}
 	}
@@ -134,11 +137,11 @@ func followsOne(v *ir.Value, reductions map[*ir.Value]bool) bool {
 // along ranges of v on which the load does not depend.
 // What is copied to tiles as it lies stays a value. All loads of one element are substituted, or none, so that a chain of values
 // which are read several times each is cut at one value, and not at all those of its last steps.
-func expandFitting(e *ir.Expr, reader *ir.Value, inlined map[*ir.Value]form.Cost, copied map[*ir.Value][]*ir.Value, sizes map[string]int64) *ir.Expr {
+func expandFitting(e *ir.Expr, reader *ir.Value, inlined map[*ir.Value]form.Cost, repaid map[*ir.Value]bool, copied map[*ir.Value][]*ir.Value, sizes map[string]int64) *ir.Expr {
 	fits := func(e *ir.Expr) bool {
 		c, ok := inlined[e.From]
 		return ok && !isLaidOut(e, reader) && !slices.Contains(copied[reader], e.From) &&
-			!(repeats(e, reader) && c.Slots > freeSlots && !splitsDims(e.From) && !(c.Slots <= tileSlots && sharesTile(e, reader, sizes)))
+			!(repeats(e, reader) && c.Slots > freeSlots && !repaid[e.From] && !splitsDims(e.From) && !(c.Slots <= tileSlots && sharesTile(e, reader, sizes)))
 	}
 	nodes := map[uint64]int{} // by the hash of a load, what substituting all that are equal to it adds
 	for _, l := range ir.Loads(e) {

@@ -55,6 +55,7 @@ var All = []Pass{
 	{Name: "window-parts", Doc: "multiply f32 in convolutions as sums of parts of bf16", Run: multiplyWindowParts, On: ir.Device.Warpgroups},
 	{Name: "window-sums", Doc: "cut long sums over windows with few results into partial ones", Run: splitWindowSums, On: ir.Device.TensorCores},
 	{Name: "windows", Doc: "lay operands of convolutions out with their channels last", Run: layWindows, On: ir.Device.TensorCores},
+	{Name: "elements", Doc: "make values of the elements of small matrices that others multiply or take elements of", Run: separateElements},
 	{Name: "repeated", Doc: "compute costly expressions that depend on few axes once, not at each point", Run: separateRepeated, On: ir.Device.TensorCores},
 	{Name: "inline", Doc: "substitute cheap producers into their readers", Run: inlineCheap},
 	{Name: "idle-axes", Doc: "compute operands of products without axes that they do not depend on", Run: dropIdleOfOperands},

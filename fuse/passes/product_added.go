@@ -22,6 +22,7 @@ func joinAdded(g *ir.Graph, inPlace bool) {
 		return
 	}
 	p := &productAdder{g: g, sizes: algebra.DefaultSizes(g), inPlace: inPlace, sums: map[[2]*ir.Value]*ir.Value{}}
+	p.addNegatives()
 	p.findTerms()
 	p.findPairs()
 	if len(p.pairs) == 0 {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/fusec/fusec/fuse/algebra"
+	"github.com/fusec/fusec/fuse/forecast"
 	"github.com/fusec/fusec/fuse/form"
 	"github.com/fusec/fusec/ir"
 )
@@ -13,7 +14,6 @@ const (
 	repeatedSlots = 20      // least slots: a table is read instead, once for each point
 	repeatedTimes = 4       // least points for each element
 	repeatedWork  = 1 << 27 // least slots in all: a device takes some microseconds for them, which is what a kernel takes to start
-	hiddenSlots   = 10      // slots for each byte that goes through memory, which take no longer than that
 )
 
 // separateRepeated makes values of costly expressions that depend on few of the axes of their value, such as the sines of rope's
@@ -34,7 +34,7 @@ func separateRepeated(g *ir.Graph) {
 		}
 		r.ranges = algebra.Widened(algebra.AllRanges(v))
 		r.points = algebra.PointsAt(r.ranges, r.sizes)
-		if r.slots(v) <= hiddenSlots*r.bytes(v) {
+		if forecast.ComputesAgain(float64(r.slots(v)), float64(r.bytes(v))) {
 			return nil
 		}
 		var made []*ir.Value
