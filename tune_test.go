@@ -37,13 +37,13 @@ func (f *fakeTimer) time(_ context.Context, plan *ir.Plan, kernel int) (time.Dur
 	return 0, errors.New("no variant")
 }
 
-const twoKernels = `graph two(x: f32[N, 1024], w: f32[1024]) -> (y: f32[N, 1024], z: f32[1024]) {
+const severalKernels = `graph two(x: f32[N, 1024], w: f32[1024]) -> (y: f32[N, 1024], z: f32[1024]) {
     y = softmax(x) * w
-    z = sum(y, axis=0)
+    z = sum(sort(y, axis=1), axis=0)
 }`
 
 func fakeTuner(t *testing.T, took func(s ir.Schedule, kernel int) (time.Duration, error)) (*tuner, *fakeTimer) {
-	graph, _, err := parse(Source{Name: "two.fuse", Text: []byte(twoKernels)}, Options{})
+	graph, _, err := parse(Source{Name: "two.fuse", Text: []byte(severalKernels)}, Options{})
 	require.NoError(t, err)
 	sizes := map[string]int64{"N": 128}
 	bench := &fakeTimer{sizes: sizes, took: took}
@@ -139,7 +139,7 @@ func TestTuningEndsWithItsContext(t *testing.T) {
 func TestStoredChoicesDecidePlans(t *testing.T) {
 	store := cache.Open(cache.Options{Dir: t.TempDir()})
 	device := ir.Devices()[0]
-	src := Source{Name: "two.fuse", Text: []byte(twoKernels)}
+	src := Source{Name: "two.fuse", Text: []byte(severalKernels)}
 	before, err := ProgramFor(src, Options{}, device, store)
 	require.NoError(t, err)
 	plain := Options{}.Request(src, device, store)

@@ -43,7 +43,7 @@ func (lo attendKernel) chainBands(a *ir.Attend, s ir.Schedule) {
 			continue
 		}
 		band, along := lo.bandOf(*side.o, a.Type, side.own, a.Depth, a.Batch, side.rows)
-		if band != nil && along && band.Pitch <= s.TileK {
+		if band != nil && along && band.Pitch <= s.TileK && band.Pitch%2 == 0 && band.Skip%2 == 0 { // threads read pairs, for each tile again
 			side.o.Band, side.o.KLast = band, true
 		}
 	}

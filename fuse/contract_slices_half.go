@@ -25,7 +25,7 @@ const (
 // halfSlices are the candidates in slices of a product in 16 bits; none where the usual sizes have many tiles, or short sums.
 func (lo splitKernel) halfSlices(c *ir.Contract) []splitCandidate {
 	m, n, columns := algebra.Product(c.M), algebra.Product(c.N), algebra.Product(lo.k.Cols)
-	if c.Unit != ir.HalfUnit || c.Taps != nil || lo.isWindowed(c) || lo.k.Numerics != ir.Fast {
+	if len(lo.k.Cols) != 1 || c.Unit != ir.HalfUnit || c.Taps != nil || lo.isWindowed(c) || lo.k.Numerics != ir.Fast {
 		return nil
 	}
 	small := splitShape{m: forecast.SlicedTile, n: forecast.SlicedTile}

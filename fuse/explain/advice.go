@@ -194,13 +194,17 @@ func isScaledRows(operand, product *ir.Value) bool {
 
 // factorsAndDivisors flattens products and quotients, and what is converted in between.
 func factorsAndDivisors(e *ir.Expr) []*ir.Expr {
-	return ir.Flattened(e, func(e *ir.Expr) []*ir.Expr {
+	factors := ir.Flattened(e, func(e *ir.Expr) []*ir.Expr {
 		switch e = form.WithoutCasts(e); e.Op {
 		case ir.OpMul, ir.OpDiv:
 			return e.Args
 		}
 		return nil
 	})
+	for i, f := range factors {
+		factors[i] = form.WithoutCasts(f)
+	}
+	return factors
 }
 
 // readers is how many values read another.

@@ -34,9 +34,9 @@ func BandDepth(rows float64) int64 {
 
 // Figures of products in 16 bits whose sums are so long, and whose tiles are so few, that they are cut into slices.
 const (
-	SlicedColumns = 1 << 15 // least columns
+	SlicedColumns = 1 << 17 // least columns
 	SlicedTile    = 64      // rows of a tile, either way
-	SlicedTiles   = 7       // most tiles: as many clusters have no block for half of the multiprocessors
+	SlicedTiles   = 1       // most tiles: the clusters of two and more read the columns as fast
 	SlicedRows    = 8       // least rows of either side
 )
 

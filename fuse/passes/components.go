@@ -71,7 +71,8 @@ type components struct {
 	results map[*ir.Value]bool
 }
 
-// isShort reports whether a value is a reduction of a few terms, a known number of them, of which neighbours do not read the same.
+// isShort reports whether a value is a reduction of a few terms, a known number of them, of which neighbours do not read the same, that takes
+// more memory than what it is computed from. A thread that computed others would read more than it saves, and in strides.
 func (c *components) isShort(v *ir.Value) bool {
 	if v.Reduce == nil || c.results[v] || !isPlain(v) || form.IsTileProduct(v) {
 		return false
@@ -82,17 +83,24 @@ func (c *components) isShort(v *ir.Value) bool {
 	}
 	reduced := algebra.RangeSet(v.Reduce.Ranges)
 	loads := v.Loads()
-	return len(loads) > 0 && !slices.ContainsFunc(loads, func(l *ir.Expr) bool { return c.readsWindows(l, reduced) })
+	made, seen := 0.0, map[*ir.Value]bool{}
+	for _, l := range loads {
+		if !seen[l.From] {
+			seen[l.From], made = true, made+algebra.BytesAt(l.From, c.sizes)
+		}
+	}
+	return made > 0 && 2*made <= algebra.BytesAt(v, c.sizes) &&
+		!slices.ContainsFunc(loads, func(l *ir.Expr) bool { return c.readsWindows(l, reduced) })
 }
 
 // readsWindows reports whether a load goes through windows that lie over each other: along some axis it has more places than there are elements.
-// Elements that other tensors choose are no windows.
+// Elements that other tensors choose for each term are taken as such: each is an access of its own.
 func (c *components) readsWindows(l *ir.Expr, reduced map[*ir.Range]bool) bool {
 	for d, at := range l.Args {
-		if at.Op == ir.OpRange || ir.Has(at, ir.OpLoad) || !algebra.DependsOnAny(at, reduced) {
+		if at.Op == ir.OpRange || !algebra.DependsOnAny(at, reduced) {
 			continue
 		}
-		if algebra.PointsAt(algebra.RangesOf(ir.FreeRanges(at)), c.sizes) > algebra.Estimate(l.From.Axes[d].Extent, c.sizes) {
+		if ir.Has(at, ir.OpLoad) || algebra.PointsAt(algebra.RangesOf(ir.FreeRanges(at)), c.sizes) > algebra.Estimate(l.From.Axes[d].Extent, c.sizes) {
 			return true
 		}
 	}

@@ -188,18 +188,20 @@ func joinBounds(first, last, low, high *ir.Expr) (least, greatest *ir.Expr) {
 	return ir.IntConst(min(first.Int, low.Int)), ir.IntConst(max(last.Int, high.Int))
 }
 
-// wholeAccesses widens a part of an axis to whole accesses of the tensors whose rows run along it: the value itself, and what it reads.
+// wholeAccesses widens a part of an axis to whole accesses of the tensors whose rows run along it: the value itself, and what it reads. A
+// result of each row, which it reads at all elements of the row, does not count.
 func (c *cropper) wholeAccesses(v *ir.Value, d int, low, high *ir.Expr) (first, width *ir.Expr) {
 	extent := v.Axes[d].Extent
 	if low.Op != ir.OpConst || high.Op != ir.OpConst || extent.Op != ir.OpConst {
 		return low, ir.Simplify(ir.Apply(ir.OpAdd, ir.Apply(ir.OpSub, high, low), ir.IntConst(1)), c.facts)
 	}
 	least := forecast.AccessBytes // bytes of an element
-	if d == len(v.Axes)-1 {
+	if d == len(v.Axes)-1 && v.Reduce == nil { // results of reductions are few, and have to have the rows of what reads them
 		least = v.Type.Size()
 	}
+	inner := v.Axes[len(v.Axes)-1]
 	for _, l := range c.loads[v] {
-		if n := len(l.Args); n > 0 && ir.DependsOn(l.Args[n-1], v.Axes[d]) {
+		if n := len(l.Args); n > 0 && ir.DependsOn(l.Args[n-1], v.Axes[d]) && (inner == v.Axes[d] || ir.DependsOn(l, inner)) {
 			least = min(least, l.Type.Size())
 		}
 	}

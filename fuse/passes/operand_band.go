@@ -34,7 +34,7 @@ func inSlices(v *ir.Value, a, b *ir.Expr, sizes map[string]int64) bool {
 	rows, others, batch := productAxes(v, form.AxesIn(v, a), form.AxesIn(v, b))
 	m, n, reduced := algebra.PointsAt(rows, sizes), algebra.PointsAt(others, sizes), algebra.RangeSet(v.Reduce.Ranges)
 	tiles := algebra.PointsAt(batch, sizes) * math.Ceil(m/forecast.SlicedTile) * math.Ceil(n/forecast.SlicedTile)
-	return halfLoad(a) && halfLoad(b) && min(m, n) >= forecast.SlicedRows && tiles <= forecast.SlicedTiles &&
+	return len(v.Reduce.Ranges) == 1 && halfLoad(a) && halfLoad(b) && min(m, n) >= forecast.SlicedRows && tiles <= forecast.SlicedTiles &&
 		algebra.PointsAt(v.Reduce.Ranges, sizes) >= forecast.SlicedColumns &&
 		isBand(form.WithoutWidening(a), reduced, false, sizes) && isBand(form.WithoutWidening(b), reduced, false, sizes)
 }

@@ -139,13 +139,14 @@ func (p *pairs) sideOf(v *ir.Value, term *ir.Expr) (best *pair) {
 func (p *pairs) flat(v *ir.Value, term *ir.Expr) (product, flat *ir.Value, factors []*ir.Expr) {
 	ranges := v.Reduce.Ranges
 	for open := unrounded(term); len(open) > 0; open = open[1:] {
-		if len(factors)+len(open) > ir.MostOperands {
-			return nil, nil, nil
-		}
 		f := p.through(open[0])
 		switch {
 		case f.Op == ir.OpMul:
-			open = slices.Concat(open[:1], unrounded(f), open[1:])
+			inside := unrounded(f)
+			if len(inside) == 1 || len(factors)+len(open)+len(inside) > ir.MostOperands {
+				return nil, nil, nil // too many
+			}
+			open = slices.Concat(open[:1], inside, open[1:])
 		case product == nil && p.isOwn(f) && form.Crosses(f.From) && f.From.Reduce.Where == nil:
 			product = f.From
 			to, depth := map[*ir.Range]*ir.Expr{}, []*ir.Range(nil)
