@@ -195,7 +195,7 @@ func (c *cropper) wholeAccesses(v *ir.Value, d int, low, high *ir.Expr) (first, 
 	if low.Op != ir.OpConst || high.Op != ir.OpConst || extent.Op != ir.OpConst {
 		return low, ir.Simplify(ir.Apply(ir.OpAdd, ir.Apply(ir.OpSub, high, low), ir.IntConst(1)), c.facts)
 	}
-	least := forecast.AccessBytes // bytes of an element
+	least := forecast.AccessBytes              // bytes of an element
 	if d == len(v.Axes)-1 && v.Reduce == nil { // results of reductions are few, and have to have the rows of what reads them
 		least = v.Type.Size()
 	}
