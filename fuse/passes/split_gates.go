@@ -126,23 +126,40 @@ func (s *gateSplitter) splits(v *ir.Value, parts []gatePart) bool {
 
 // pays reports whether the products of parts are better than one, or than the products that a value follows: where one value reads two parts
 // together, or where each part has a reader of its own, and these products read no more than one product would write, and its readers
-// read.
+// read. Columns that have to be copied to lie beside each other take no more than half of what is not written then.
 func (s *gateSplitter) pays(v *ir.Value, parts []gatePart) bool {
+	depth, copied := 0.0, 0.0
+	for _, product := range productsIn(v) {
+		depth = max(depth, algebra.PointsAt(product.Reduce.Ranges, s.sizes))
+		a, b := form.SidesOf(product)
+		if a == nil || b == nil || parts[0].apart == 1 {
+			continue
+		}
+		if side := s.columnsApart(product, &a, &b); side != nil {
+			copied += algebra.BytesAt(form.WithoutWidening(*side).From, s.sizes)
+		}
+	}
+	if 2*copied > algebra.BytesAt(v, s.sizes) {
+		return false
+	}
 	if len(s.readers[v]) == 1 {
 		return len(parts) == gateProducts
 	}
-	depth := 0.0
-	if v.Reduce != nil {
-		depth = algebra.PointsAt(v.Reduce.Ranges, s.sizes)
-	} else {
-		for _, l := range v.Loads() {
-			if form.IsTileProduct(l.From) {
-				depth = max(depth, algebra.PointsAt(l.From.Reduce.Ranges, s.sizes))
-			}
-		}
-	}
 	columns := algebra.Estimate(v.Axes[len(v.Axes)-1].Extent, s.sizes)
 	return len(parts) == len(s.readers[v]) && depth*float64(len(parts)-1) <= 2*columns
+}
+
+// productsIn is a product, or the products that another value reads.
+func productsIn(v *ir.Value) (out []*ir.Value) {
+	if v.Reduce != nil {
+		return []*ir.Value{v}
+	}
+	for _, l := range v.Loads() {
+		if form.IsTileProduct(l.From) {
+			out = append(out, l.From)
+		}
+	}
+	return out
 }
 
 // columnsOfOne reports whether one side alone of a product depends on its last axis.
@@ -196,8 +213,21 @@ func (s *gateSplitter) splitInto(v *ir.Value, parts []gatePart) (made []*ir.Valu
 // them, and returns it.
 func (s *gateSplitter) copyColumns(v *ir.Value) []*ir.Value {
 	a, b := form.SidesOf(v)
+	side := s.columnsApart(v, &a, &b)
+	if side == nil {
+		return nil
+	}
+	copied := copyAlongSum(s.g, v, form.WithoutWidening(*side), s.sizes)
+	*side = ir.Cast(copied, (*side).Type).At((*side).Span)
+	v.Body = ir.Apply(ir.OpMul, a, b).At(v.Body.Span)
+	return []*ir.Value{copied.From}
+}
+
+// columnsApart is which of the sides of a product has its columns, where these would lie apart in memory with others between them; nil where the
+// sum runs along memory.
+func (s *gateSplitter) columnsApart(v *ir.Value, a, b **ir.Expr) **ir.Expr {
 	last := v.Axes[len(v.Axes)-1]
-	for _, side := range []**ir.Expr{&a, &b} {
+	for _, side := range []**ir.Expr{a, b} {
 		load := form.WithoutWidening(*side)
 		if !ir.DependsOn(load, last) {
 			continue
@@ -205,10 +235,7 @@ func (s *gateSplitter) copyColumns(v *ir.Value) []*ir.Value {
 		if _, term := stridesAlong(load, []*ir.Range{algebra.Innermost(v.Reduce.Ranges)}, s.g.Facts()); term != nil && term.IsConst(1) {
 			return nil
 		}
-		copied := copyAlongSum(s.g, v, load, s.sizes)
-		*side = ir.Cast(copied, (*side).Type).At((*side).Span)
-		v.Body = ir.Apply(ir.OpMul, a, b).At(v.Body.Span)
-		return []*ir.Value{copied.From}
+		return side
 	}
 	return nil
 }
