@@ -32,9 +32,9 @@ func unrolled(v *ir.Value, facts ir.Facts) *ir.Expr {
 	if !mayUnroll(v) {
 		return nil
 	}
-	over := algebra.RangeSet(v.Reduce.Ranges)
-	body, where := partsAt(v.Body, over), v.Reduce.Where
-	if !ir.Contains(body, func(e *ir.Expr) bool { return picksPart(e, over) }) {
+	over, left := algebra.RangeSet(v.Reduce.Ranges), unrolledNodes
+	body, where := partsAt(v.Body, over, &left), v.Reduce.Where
+	if left < 0 || !ir.Contains(body, func(e *ir.Expr) bool { return picksPart(e, over) }) {
 		return nil
 	}
 	op, facts := v.Reduce.Op, facts
@@ -74,11 +74,13 @@ func mayUnroll(v *ir.Value) bool {
 
 // partsAt is an expression that reads the parts of concatenations, and of those among these, in place of the wholes; and in place
 // of values with an element for each point of the given ranges what these are computed from, as the mask that chooses among the parts.
-func partsAt(e *ir.Expr, over map[*ir.Range]bool) *ir.Expr {
+// It reads so many values that way as are left, and no more if that is negative: each may read several before it, and so on.
+func partsAt(e *ir.Expr, over map[*ir.Range]bool, left *int) *ir.Expr {
 	return ir.Rewrite(e, func(e *ir.Expr) *ir.Expr {
-		if e.Op != ir.OpLoad || e.From.IsInput() || e.From.Reduce != nil || !picksByPlace(e.From.Body) && !algebra.DependsOnAny(e, over) {
+		if *left < 0 || e.Op != ir.OpLoad || e.From.IsInput() || e.From.Reduce != nil || !picksByPlace(e.From.Body) && !algebra.DependsOnAny(e, over) {
 			return e
 		}
-		return partsAt(form.BodyAt(e), over)
+		*left--
+		return partsAt(form.BodyAt(e), over, left)
 	})
 }
