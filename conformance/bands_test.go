@@ -58,12 +58,12 @@ func drawnSlices(count int) (out []row) {
 	r := rand.New(rand.NewPCG(59, 0))
 	of := func(low, high int) int { return low + r.IntN(high-low+1) }
 	for n := range count {
-		k, columns := of(8, 127), of(8, 127)
+		k, columns := of(8, 64), of(8, 64)
 		if n%3 == 1 {
-			k = 8 * of(1, 24)
+			k = 8 * of(1, 8)
 		}
 		if n%3 == 2 {
-			k, columns = 8*of(1, 16), 8*of(1, 16)
+			k, columns = 8*of(1, 8), 8*of(1, 8)
 		}
 		behind := []string{"p", "p + d", "f32(p) * 2"}[of(0, 2)]
 		dtype := []string{"bf16", "f16"}[of(0, 1)]
@@ -72,26 +72,20 @@ func drawnSlices(count int) (out []row) {
 			result = "f32"
 		}
 		text := fmt.Sprintf("@bench(N=200000) graph g(x: T[N, %d], w: T[N, %d], d: T[%d, %d]) -> (y: R[%d, %d]) {\np = transpose(x) @ w\ny = %s }", k, columns, k, columns, k, columns, behind)
-		if n%2 == 1 {
-			text = fmt.Sprintf("@bench(N=20000) graph g(x: T[2, N, 3, %d], w: T[2, N, 3, %d], d: T[%d, %d]) -> (y: R[%d, %d]) {\np = einsum(\"abcn,abck->kn\", x, w)\ny = %s }", k, columns, columns, k, columns, k, behind)
-		}
 		sizes := [][]int64{{int64(of(1, 200))}, {int64(of(3072, 4000))}}
-		if n%2 == 1 {
-			sizes = [][]int64{{int64(of(1, 40))}, {int64(of(512, 700))}}
-		}
 		out = append(out, row{name: fmt.Sprint(n), src: strings.NewReplacer("T[", dtype+"[", "R[", result+"[").Replace(text), sizes: sizes})
 	}
 	return out
 }
 
-// drawnBandChains are two layers, the first of which has short rows.
+// drawnBandChains are two layers, the first of which has short rows of pairs.
 func drawnBandChains(count int) (out []row) {
 	r := rand.New(rand.NewPCG(61, 0))
 	of := func(low, high int) int { return low + r.IntN(high-low+1) }
 	for n := range count {
-		k, hidden, columns := of(17, 63), 8*of(2, 20), 8*of(2, 8)
+		k, hidden, columns := 2*of(9, 31), 8*of(2, 20), 8*of(2, 8)
 		if k%8 == 0 {
-			k--
+			k -= 2
 		}
 		first := []string{"linear(x, w)", "linear(x, w)", "x @ transpose(w)"}[n%3]
 		between := []string{"relu", "gelu", "tanh"}[of(0, 2)]

@@ -78,7 +78,7 @@ var asksForACast = regexp.MustCompile(`takes (floats|numbers|integers)|cast the 
 // moves is how a call begins that moves elements and computes nothing, computed what else is in its program: it takes every type.
 var (
 	moves    = regexp.MustCompile(`^(shape|sort)/|^index/(embedding|gather|index_select)|^patches/unfold`)
-	computed = regexp.MustCompile(`\.5| [-+*] (x|\d)|diff|median`)
+	computed = regexp.MustCompile(`\.5| [-+*] (x|\d)|diff|median|quantile`)
 )
 
 // TestLibraryTakesItsTypes: a function of the library whose operands are declared with a type that is left open takes every float type,
