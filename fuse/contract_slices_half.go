@@ -7,14 +7,12 @@ import (
 )
 
 // Slices of products in 16 bits. The gradient of the weights of a narrow layer is a sum over all rows of the data, and has one
-// tile or a few. A cluster for each tile would leave most multiprocessors idle while a few read all there is. So the columns are cut
-// into as many slices as the device has room for blocks, and their sums pass through memory. Such products take as long as
-// memory takes, so tiles have all rows of a side where these are few: then every operand is read once.
+// tile. A cluster for it would leave most multiprocessors idle while a few read all there is. So the columns are cut into as many
+// slices as the device has room for blocks, and their sums pass through memory.
 
 // Figures of such tiles.
 const (
-	halfSliceWidest  = 128      // most rows of a side in a tile
-	halfSlicePart    = 32       // rows of M that a warp multiplies, and of N in tiles that are not the widest
+	halfSlicePart    = 32       // rows of either side that a warp multiplies
 	halfSliceDepth   = 64       // columns of a stage
 	halfSliceFill    = 2        // blocks of a multiprocessor
 	halfSliceRing    = 96 << 10 // bytes of shared memory for the stages of a block
@@ -44,7 +42,7 @@ func (lo splitKernel) halfSlices(c *ir.Contract) []splitCandidate {
 // halfSliceShape is the tile of so many rows of both sides.
 func halfSliceShape(m, n float64) splitShape {
 	upTo := func(rows float64) int {
-		n := halfSliceWidest
+		n := forecast.SlicedTile
 		for n > bandStep && rows <= float64(n/2) {
 			n /= 2
 		}
@@ -52,9 +50,6 @@ func halfSliceShape(m, n float64) splitShape {
 	}
 	s := splitShape{m: upTo(m), n: upTo(n), k: halfSliceDepth, blocks: halfSliceFill}
 	s.partM, s.partN = min(s.m, halfSlicePart), min(s.n, halfSlicePart)
-	if s.n == halfSliceWidest && s.m > halfSlicePart {
-		s.partN *= 2
-	}
 	s.stages = min(halfSliceStages, halfSliceRing/((s.m+s.n)*s.k*ir.F16.Size()))
 	return s
 }
