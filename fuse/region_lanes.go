@@ -34,18 +34,18 @@ func (r *region) lacks(v *ir.Value) []*ir.Range {
 	return slices.DeleteFunc(slices.Clone(r.space), func(row *ir.Range) bool { return own[row] || r.cols[row] })
 }
 
-// lackTheSame reports whether all members that do not lie along all rows lack the same ones, but for rows that have elements at
+// lackTheSame reports whether all members that do not lie along all rows lack the same ones, or only rows that have elements at
 // any size. There is one body for the sizes at which these have none, see scatter_empty.go.
 func (r *region) lackTheSame() bool {
 	var first []*ir.Range
+	same, always := true, true
 	for _, v := range r.members {
-		lacks := slices.DeleteFunc(r.lacks(v), func(row *ir.Range) bool { return row.Extent.Op == ir.OpConst && row.Extent.Int > 0 })
+		lacks := r.lacks(v)
 		if len(first) == 0 {
 			first = lacks
 		}
-		if len(lacks) > 0 && !slices.Equal(lacks, first) {
-			return false
-		}
+		same = same && (len(lacks) == 0 || slices.Equal(lacks, first))
+		always = always && !slices.ContainsFunc(lacks, func(row *ir.Range) bool { return row.Extent.Op != ir.OpConst || row.Extent.Int < 1 })
 	}
-	return true
+	return same || always
 }
